@@ -189,7 +189,7 @@ std::string generated(unsigned seed, unsigned count) {
                 "(int n);\n"
                 "static int r" +
                 std::to_string(i) + "(int n) { const int got = " + name + "(n); std::printf(\"" +
-                name + " %d\\n\", got); return got; }\n";
+                name + " %d %d\\n\", n, got); return got; }\n";
     }
     for (unsigned i = 0; i < count; ++i) {
         const std::string number = std::to_string(i);
@@ -238,12 +238,14 @@ std::string generated(unsigned seed, unsigned count) {
         "(i * 7); } catch (int) { ++left; }\n  }\n  return left % 100;\n}\n";
     return text;
 }
-/// Each "NAME VALUE" that is printed, with how often: as trace-clauses shows counts.
+/// Each "NAME ARGUMENT RESULT" that is printed, with how often: as trace-clauses shows counts.
 std::vector<std::string> printed_by(const std::string& out) {
     std::map<std::string, std::uint64_t> all;
     std::istringstream lines(out);
-    for (std::string line; std::getline(lines, line);)
+    for (std::string line; std::getline(lines, line);) {
+        line.replace(line.rfind(' '), 1, ", ");
         ++all['"' + line.replace(line.find(' '), 1, "\", ")];
+    }
     std::vector<std::string> shown;
     for (const auto& [line, count] : all)
         shown.push_back("  " + line + ": " + std::to_string(count));
@@ -418,8 +420,8 @@ BOOST_AUTO_TEST_CASE(exits_of_generated_programs_are_those_that_they_print) {
                 const ended traced =
                     run(folder,
                         std::string(TRACE_CLAUSES) + " " + from +
-                            " --quiet -e '@@uft:*:generated:f*:exit { count(func, (int)retval); "
-                            "}' -- " +
+                            " --quiet -e '@@uft:*:generated:f*:exit when elapsed > 0 && elapsed "
+                            "< 100s { count(func, (int)arg0, (int)retval); }' -- " +
                             path);
                 if (!permits(traced)) continue;
                 BOOST_TEST_CONTEXT(bits << " " << flags << " " << from << " " << traced.err) {

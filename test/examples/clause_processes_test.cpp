@@ -178,52 +178,55 @@ BOOST_AUTO_TEST_CASE(in_a_time_namespace_firings_have_its_time) {
 BOOST_AUTO_TEST_CASE(how_long_a_call_took_is_between_what_the_program_waited_and_measured) {
     const test::folder folder;
     const std::string program = folder / "timed";
-    if (!build(program,
-               "#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n"
-               "static long now() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t);\n"
-               "  return t.tv_sec * 1000000000L + t.tv_nsec; }\n"
-               "extern \"C\" __attribute__((noinline)) int handle(int id, int us) {\n"
-               "  usleep(us); return id; }\n"
-               "extern \"C\" __attribute__((noinline)) int deep(int n) {\n"
-               "  usleep(500); const int r = n == 0 ? 0 : deep(n - 1) + 1;\n"
-               "  __asm__ volatile(\"\" ::: \"memory\"); return r; }\n"
-               "int main() {\n"
-               "  for (int i = 0; i < 4; i++) { const long from = now(); handle(i, i * 3000);\n"
-               "    printf(\"handle %d %ld\\n\", i, now() - from); }\n"
-               "  printf(\"deep %d\\n\", deep(20));\n}\n",
-               "c++", 64, "-O1 -g"))
-        return;
-    for (const std::string source : {"kernel", "ptrace"}) {
-        // By one clause, and by two at the same exit.
-        for (const std::string other : {"", "@@uft:*:timed:handle:exit { count(elapsed > 0); } "}) {
-            const std::string command =
-                tool(source) + "-e '@@uft:*:timed:handle:exit { capture(retval, elapsed); } " +
-                other +
-                "@@uft:*:timed:deep:exit when elapsed >= 500000 * (retval + 1) { count(); }' -- " +
-                program + " 2>&1";
-            const std::string said = printed(command);
-            if (!is_usable(said)) continue;
-            if (said.find("needs Linux 6.13") != std::string::npos) {
-                trace_ring_test::cannot_run("this kernel has no sessions of uprobes");
-                continue;
-            }
-            BOOST_TEST_CONTEXT(source << said) {
-                for (int i = 0; i < 4; ++i) {
-                    const auto number_behind = [&](const std::string& text) {
-                        const std::size_t at = said.find(text);
-                        return at == std::string::npos ? -1
-                                                       : std::stoll(said.substr(at + text.size()));
-                    };
-                    const std::string id = std::to_string(i);
-                    const long long told = number_behind(" retval=" + id + " elapsed=");
-                    BOOST_TEST(told >= i * 3'000'000);
-                    BOOST_TEST(told <= number_behind("handle " + id + " "));
+    for (const int bits : {64, 32}) {
+        if (!build(program,
+                   "#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n"
+                   "static long long now() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t);\n"
+                   "  return t.tv_sec * 1000000000LL + t.tv_nsec; }\n"
+                   "extern \"C\" __attribute__((noinline)) int handle(int id, int us) {\n"
+                   "  usleep(us); return id; }\n"
+                   "extern \"C\" __attribute__((noinline)) int deep(int n) {\n"
+                   "  usleep(500); const int r = n == 0 ? 0 : deep(n - 1) + 1;\n"
+                   "  __asm__ volatile(\"\" ::: \"memory\"); return r; }\n"
+                   "int main() {\n"
+                   "  for (int i = 0; i < 4; i++) { const long long from = now(); handle(i, i * "
+                   "3000);\n"
+                   "    printf(\"handle %d %lld\\n\", i, now() - from); }\n"
+                   "  printf(\"deep %d\\n\", deep(20));\n}\n",
+                   "c++", bits, "-O1 -g"))
+            return;
+        if (!runs(bits)) continue;
+        for (const std::string source : {"kernel", "ptrace"}) {
+            // By one clause, and by two at the same exit.
+            for (const std::string other :
+                 {"", "@@uft:*:timed:handle:exit { count(elapsed > 0); } "}) {
+                const std::string command =
+                    tool(source) + "-e '@@uft:*:timed:handle:exit { capture(retval, elapsed); } " +
+                    other +
+                    "@@uft:*:timed:deep:exit when elapsed >= 500000 * (retval + 1) { count(); }' "
+                    "-- " +
+                    program + " 2>&1";
+                const std::string said = printed(command);
+                if (!is_usable(said)) continue;
+                BOOST_TEST_CONTEXT(source << said) {
+                    for (int i = 0; i < 4; ++i) {
+                        const auto number_behind = [&](const std::string& text) {
+                            const std::size_t at = said.find(text);
+                            return at == std::string::npos
+                                       ? -1
+                                       : std::stoll(said.substr(at + text.size()));
+                        };
+                        const std::string id = std::to_string(i);
+                        const long long told = number_behind(" retval=" + id + " elapsed=");
+                        BOOST_TEST(told >= i * 3'000'000);
+                        BOOST_TEST(told <= number_behind("handle " + id + " "));
+                    }
+                    // Each of those that call each other has its own.
+                    BOOST_TEST(said.find("deep.exit count()\n  21\n") != std::string::npos);
+                    if (!other.empty())
+                        BOOST_TEST(said.find("count(elapsed > 0)\n  1: 4\n") != std::string::npos);
+                    BOOST_TEST(said.find(" 0 unreadable, 0 lost") != std::string::npos);
                 }
-                // Each of those that call each other has its own.
-                BOOST_TEST(said.find("deep.exit count()\n  21\n") != std::string::npos);
-                if (!other.empty())
-                    BOOST_TEST(said.find("count(elapsed > 0)\n  1: 4\n") != std::string::npos);
-                BOOST_TEST(said.find(" 0 unreadable, 0 lost") != std::string::npos);
             }
         }
     }

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct attach_point {
 struct planned_point {
     attach_point at{};
     std::vector<std::uint32_t> clauses{};
+    /// Of an exit: a clause that runs where the function is entered, whose output is kept_words.
+    std::optional<std::uint32_t> entry{};
     const char* returns_elsewhere = nullptr;  ///< of function_part::exit: why it is not `returning`
 };
 /// A planned point that is not set.

@@ -7,7 +7,7 @@
 /// by the mode of the code that fires.
 /// @code
 ///   firing_code firing(code, function_part::entry);
-///   firing.begin(program_mode::ilp32);
+///   firing.begin(only, false);
 ///   firing.argument(0);  // into r1
 /// @endcode
 
@@ -19,6 +19,7 @@
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/point/machine/run.hpp>
 
+#include "../firings/kept_words.hpp"
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
 #include "process_numbers.hpp"
@@ -48,16 +49,24 @@ public:
     static constexpr int entry_at = cookie_at - entry_bytes;
     static constexpr int elapsed_at = entry_at - 8;
     static_assert(-elapsed_at <= 512);
+    // Of functions: when one was entered, and kept_words.
+    static constexpr int kept_at = saved_at;
+    static_assert(8 + sizeof(kept_words) <= saved_bytes);
 
-    firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
+    /// `keeps`: there are kept_words, which are noted at an entry, and found at an exit.
+    firing_code(bpf_code& to, function_part part, bool keeps = false)
+        : to_(to), part_(part), keeps_(keeps) {}
 
-    /// Where the program begins, of functions and probes: the jump is taken by code of 32 bits.
-    /// `with_cookie`: what the probe is told apart by is kept.
-    [[nodiscard]] std::size_t begin(const process_filter& only, bool with_cookie) {
+    /// Where the program begins, of functions and probes. `with_cookie`: what the probe is told
+    /// apart by is kept.
+    void begin(const process_filter& only, bool with_cookie) {
         to_.move(firing, bpf::r1);
         return_unless(to_, only, name_at);
         if (with_cookie) keep_cookie(firing);
         keep_numbers();
+    }
+    /// The jump is taken by code of 32 bits.
+    [[nodiscard]] std::size_t jump_if_narrow() {
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
     }
@@ -80,14 +89,27 @@ public:
     /// Where the program is, by the registers that `context` points to.
     void load_address(bpf::reg context, bpf::reg into) { to_.load(into, context, rip); }
     /// Notes when a function is entered. `point`: its cookie, if nothing.
-    void note_entry(int map, std::optional<std::uint32_t> point, bpf::reg context) {
+    void note_entry(int map, std::optional<std::uint32_t> point) {
         static_assert(entry_at == elapsed_at + 8);
-        set_entry(point, context, 0);
+        set_entry(point, 0);
         note_now(to_, map, elapsed_at);
+    }
+    /// What is stored from here on is kept_words.
+    void output_to_stack() {
+        is_at_entry_ = true;
+        to_.move(record, bpf::r10);
+        to_.compute(BPF_ADD, record, kept_at + 8 - at_output(0));
+        zero(0, sizeof(kept_words));
+    }
+    /// The same as note_entry, with them.
+    void note_kept(int map, std::optional<std::uint32_t> point) {
+        set_entry(point, 0);
+        note_now(to_, map, kept_at, entry_at);
+        is_at_entry_ = false;
     }
     /// Where the function returns or has returned: how long that took, for `context`.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
-        set_entry(point, firing, part_ == function_part::exit ? -8 : 0);
+        set_entry(point, part_ == function_part::exit ? -8 : 0);
         const std::size_t unknown = find_elapsed_at_entry(map);
         to_.load_map(bpf::r1, map);
         address_in_stack(bpf::r2, entry_at);
@@ -190,6 +212,7 @@ public:
     /// of its stack.
     void argument(std::size_t n) {
         if (is_system_call(part_)) return call_argument(n);
+        if (returned() && !is_at_entry_) return kept_word(n);
         if (is_wide() && n < arguments_64.size()) {
             saved_word(arguments_64[n]);
             return;
@@ -304,6 +327,9 @@ private:
     static constexpr std::array<int, 6> call_arguments_64{rdi, rsi, rdx, r10, r8, r9};
     static constexpr std::array<int, 6> call_arguments_32{rbx, rcx, rdx, rsi, rdi, rbp};
     static constexpr std::int32_t segment_of_32 = 0x23;
+    static constexpr int kept_bytes = 8 + static_cast<int>(sizeof(kept_words));
+    static constexpr int kept_faults_at =
+        kept_at + 8 + static_cast<int>(offsetof(kept_words, faults));
 
     void address_in_stack(bpf::reg into, int at) {
         to_.move(into, bpf::r10);
@@ -313,23 +339,33 @@ private:
     [[nodiscard]] std::size_t find_elapsed_at_entry(int map) {
         has_elapsed_ = true;
         to_.store(bpf::r10, elapsed_at, -1);
+        if (keeps_) {
+            for (int at = 8; at < kept_bytes; at += 8) to_.store(bpf::r10, kept_at + at, 0);
+            to_.store(bpf::r10, kept_faults_at, 1);
+        }
         to_.load_map(bpf::r1, map);
         address_in_stack(bpf::r2, entry_at);
         to_.call(BPF_FUNC_map_lookup_elem);
         const std::size_t unknown = to_.jump_if(BPF_JEQ, bpf::r0, 0);
         to_.load(bpf::r9, bpf::r0, 0);
+        for (int at = 8; keeps_ && at < kept_bytes; at += 8) {
+            to_.load(bpf::r1, bpf::r0, at);
+            to_.store(bpf::r10, kept_at + at, bpf::r1);
+        }
         to_.call(BPF_FUNC_ktime_get_ns);
         to_.compute(BPF_SUB, bpf::r0, bpf::r9);
         to_.store(bpf::r10, elapsed_at, bpf::r0);
         return unknown;
     }
     /// Notes the time by the key that lies behind `at`. Uses 8 bytes of the stack there.
-    static void note_now(bpf_code& to, int map, int at) {
+    static void note_now(bpf_code& to, int map, int at) { note_now(to, map, at, at + 8); }
+    /// Notes the time, and what lies behind its place.
+    static void note_now(bpf_code& to, int map, int at, int key_at) {
         to.call(BPF_FUNC_ktime_get_ns);
         to.store(bpf::r10, at, bpf::r0);
         to.load_map(bpf::r1, map);
         to.move(bpf::r2, bpf::r10);
-        to.compute(BPF_ADD, bpf::r2, at + 8);
+        to.compute(BPF_ADD, bpf::r2, key_at);
         to.move(bpf::r3, bpf::r10);
         to.compute(BPF_ADD, bpf::r3, at);
         to.move(bpf::r4, BPF_ANY);
@@ -344,8 +380,8 @@ private:
     }
     /// By what an entry is found again: the process, and where the return address is, which is
     /// `above` the stack's top now. Not by the thread: a coroutine may return in another one.
-    void set_entry(std::optional<std::uint32_t> point, bpf::reg context, int above) {
-        to_.load(bpf::r1, context, rsp);
+    void set_entry(std::optional<std::uint32_t> point, int above) {
+        to_.load(bpf::r1, firing, rsp);
         if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);
         to_.store(bpf::r10, entry_at + 8, bpf::r1);
         if (point) {
@@ -368,6 +404,18 @@ private:
     [[nodiscard]] bool returned() const noexcept {
         return part_ == function_part::exit || part_ == function_part::returning ||
                part_ == function_part::system_call_exit;
+    }
+    /// As it was where the function was entered.
+    void kept_word(std::size_t n) {
+        to_.move(bpf::r1, 0);
+        if (!keeps_) return to_.compute(BPF_ADD, faults, 1);
+        to_.load(bpf::r2, bpf::r10, kept_faults_at);
+        const std::size_t known = to_.jump_if(BPF_JEQ, bpf::r2, 0);
+        to_.compute(BPF_ADD, faults, 1);
+        const std::size_t unknown = to_.jump();
+        to_.here(known);
+        to_.load(bpf::r1, bpf::r10, kept_at + 8 + 8 * static_cast<int>(n));
+        to_.here(unknown);
     }
     /// The kernel keeps them until the call returns.
     void call_argument(std::size_t n) {
@@ -431,7 +479,9 @@ private:
 
     bpf_code& to_;
     function_part part_;
+    bool keeps_;
     program_mode mode_ = program_mode::lp64;
+    bool is_at_entry_ = false;  // of a program that runs at exits, too
     bool kept_ = false;
     bool has_elapsed_ = false;
 };

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "../firings/asked_values.hpp"
+#include "../firings/kept_words.hpp"
 #include "bpf_system.hpp"
 #include "firing_code.hpp"
 #include "first_instruction.hpp"
@@ -117,32 +118,34 @@ bpf_code kernel_source::code_for(const attach_point& at,
     return translate(session_, clauses, at.part, maps_for(at), {.call_mode = at.mode});
 }
 
-void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
+void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses,
+                           std::optional<std::uint32_t> entry) {
     if (is_system_call(at.part)) return attach_system_call(at, clauses);
-    if (at.part == function_part::returning) return attach_returns(at, clauses);
+    if (at.part == function_part::returning) return attach_returns(at, clauses, entry);
     if (at.part == function_part::exit) {
-        attach_point entry = at;
-        entry.part = function_part::entry;
+        attach_point begin = at;
+        begin.part = function_part::entry;
         std::optional<bpf_code> counting;
         try {
             counting = count_unseen_returns(clauses, maps_for(at));
         } catch (const std::runtime_error&) {
             may_miss_returns_ = true;
         }
-        if (counting) attach_uprobe(entry, *counting);
+        if (counting) attach_uprobe(begin, *counting);
     }
     attach_uprobe(at, code_for(at, clauses));
 }
 
-void kernel_source::attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses) {
+void kernel_source::attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses,
+                                   std::optional<std::uint32_t> entry) {
     const kernel_maps maps = maps_for(at);
-    const int notes = asks_elapsed(session_, clauses) ? entered() : -1;
-    if (notes >= 0) {
-        attach_point entry = at;
-        entry.part = function_part::entry;
-        attach_uprobe(entry, note_entries(clauses, maps, {.entered = notes}));
+    const translation how{.entered = notes_for(clauses, entry), .entry = entry};
+    if (how.entered >= 0) {
+        attach_point begin = at;
+        begin.part = function_part::entry;
+        attach_uprobe(begin, note_entries(session_, clauses, maps, how));
     }
-    const bpf_code code = translate(session_, clauses, at.part, maps, {.entered = notes});
+    const bpf_code code = translate(session_, clauses, at.part, maps, how);
     attach_point place = at;
     for (const std::uint64_t each : at.returns) {
         place.offset = each;
@@ -185,8 +188,8 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
         });
     for (std::size_t i = 0; i < points.size(); ++i) {
         const planned_point& one = points[i];
-        const bool is_at_entry =
-            one.at.part != function_part::returning || asks_elapsed(session_, one.clauses);
+        const bool asks_entry = one.entry || asks_elapsed(session_, one.clauses);
+        const bool is_at_entry = one.at.part != function_part::returning || asks_entry;
         if (!is_system_call(one.at.part) && is_at_entry) {
             const auto [file, is_new] = files.try_emplace(one.at.file);
             if (is_new) file->second.reset(::open(one.at.file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -199,14 +202,13 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
             together[one.clauses.size() == 1 ? code_key(one) : std::to_string(i)].push_back(i);
             continue;
         }
-        if (one.at.part == function_part::exit && asks_elapsed(session_, one.clauses)) {
-            without.push_back(
-                {i,
-                 "'elapsed' needs Linux 6.13 and a program of 64 bits (--source ptrace needs "
-                 "neither)"});
+        if (one.at.part == function_part::exit && asks_entry) {
+            without.push_back({i, std::string("'elapsed' and arguments at this exit need Linux "
+                                              "6.13 and a program of 64 bits, as ") +
+                                      one.returns_elsewhere + " (--source ptrace needs neither)"});
             continue;
         }
-        attach(one.at, one.clauses);
+        attach(one.at, one.clauses, one.entry);
     }
     for (auto& [key, which] : together) attach_links(points, std::move(which), without);
     return without;
@@ -216,14 +218,18 @@ std::string kernel_source::code_key(const planned_point& of) const {
     const attach_point& at = of.at;
     std::string key = at.file + '\n' + std::to_string(static_cast<unsigned>(at.part)) + '\n' +
                       std::to_string(at.process) + '\n';
-    for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
-        const point::clauses::stream& code = session_.stream_of(of.clauses[0], mode);
-        key += std::to_string(code.output_bytes) + ' ';
-        for (const auto& part : {session_.at(code.predicate), session_.at(code.action)}) {
-            key += std::to_string(part.size()) + ' ';
-            key.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+    const auto add = [&](std::uint32_t clause) {
+        for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
+            const point::clauses::stream& code = session_.stream_of(clause, mode);
+            key += std::to_string(code.output_bytes) + ' ';
+            for (const auto& part : {session_.at(code.predicate), session_.at(code.action)}) {
+                key += std::to_string(part.size()) + ' ';
+                key.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+            }
         }
-    }
+    };
+    add(of.clauses[0]);
+    if (of.entry) add(*of.entry);
     return key;
 }
 
@@ -237,10 +243,10 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
     const bool is_exit = is_session || part == function_part::returning;
-    const translation how{
-        .by_cookie = first.clauses.size() == 1,
-        .is_session = is_session,
-        .entered = is_exit && asks_elapsed(session_, first.clauses) ? entered() : -1};
+    const translation how{.by_cookie = first.clauses.size() == 1,
+                          .is_session = is_session,
+                          .entered = is_exit ? notes_for(first.clauses, first.entry) : -1,
+                          .entry = first.entry};
     if (part == function_part::returning && how.entered >= 0)
         link_entries(points, which, maps, how, without);
     if (which.empty()) return;
@@ -274,7 +280,7 @@ void kernel_source::link_entries(std::span<const planned_point> points,
     const planned_point& first = points[which.front()];
     const auto kind = uprobe_links::kind::entries;
     const file_descriptor program =
-        load_program(BPF_PROG_TYPE_KPROBE, note_entries(first.clauses, maps, how),
+        load_program(BPF_PROG_TYPE_KPROBE, note_entries(session_, first.clauses, maps, how),
                      where_of(first.at), uprobe_links::attach_type_of(kind));
     std::vector<uprobe_links::place> places;
     for (const std::size_t each : which)
@@ -293,6 +299,17 @@ int kernel_source::entered() {
         entered_ = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8, most);
     }
     return entered_.get();
+}
+
+int kernel_source::notes_for(std::span<const std::uint32_t> clauses,
+                             std::optional<std::uint32_t> entry) {
+    if (!entry) return asks_elapsed(session_, clauses) ? entered() : -1;
+    if (kept_.get() < 0) {
+        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
+        kept_ =
+            make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8 + sizeof(kept_words), most);
+    }
+    return kept_.get();
 }
 
 void kernel_source::attach_system_call(const attach_point& at,

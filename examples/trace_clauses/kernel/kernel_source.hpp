@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,7 +63,9 @@ public:
     /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
     /// kernel does not accept the program, which is told with the end of its reasons. A second
     /// program at the same system call, of the same process, is there instead of the first.
-    void attach(const attach_point& at, std::span<const std::uint32_t> clauses);
+    /// `entry`: of an exit, as planned_point has it.
+    void attach(const attach_point& at, std::span<const std::uint32_t> clauses,
+                std::optional<std::uint32_t> entry = std::nullopt);
     /// Sets many points at once, where the kernel can (Linux 6.6): some ms each thousand. Those of
     /// functions are then in all programs that run the file, as children's are. A point that the
     /// kernel sets no uprobe at is left out, and told, also if no program has mapped its file yet.
@@ -105,7 +108,8 @@ private:
     [[nodiscard]] bpf_code code_for(const attach_point& at,
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const attach_point& at, std::span<const std::uint32_t> clauses);
-    void attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses);
+    void attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses,
+                        std::optional<std::uint32_t> entry);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
     void attach_links(std::span<const planned_point> points, std::vector<std::size_t> which,
                       std::vector<point_left_out>& without);
@@ -116,6 +120,10 @@ private:
     [[nodiscard]] std::string code_key(const planned_point& of) const;
     /// Where it is noted when calls begin.
     [[nodiscard]] int entered();
+    /// The same of functions at whose exits these clauses run, and what is kept for them; -1: they
+    /// ask for neither.
+    [[nodiscard]] int notes_for(std::span<const std::uint32_t> clauses,
+                                std::optional<std::uint32_t> entry);
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
@@ -124,6 +132,7 @@ private:
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
     trace_ring::file_descriptor entered_;  // if a clause asks how long calls took
+    trace_ring::file_descriptor kept_;     // the same, with kept_words
     bool times_system_calls_ = false;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events and links
     std::unique_ptr<followed_processes> followed_;

@@ -28,14 +28,14 @@ constexpr int scratch = firing_code::scratch;
 class translator {
 public:
     translator(const kernel_maps& maps, function_part part, translation how = {})
-        : maps_(maps), how_(how), firing_(to_, part) {}
+        : maps_(maps), how_(how), firing_(to_, part, how.entry.has_value()) {}
 
     [[nodiscard]] bpf_code program(const point::clauses& session,
                                    std::span<const std::uint32_t> clauses) {
-        if (how_.is_session) entry_of_session(clauses);
-        const std::size_t narrow =
-            firing_.begin(how_.is_session ? process_filter{} : maps_.only, how_.by_cookie);
+        if (how_.is_session) entry_of_session(session, clauses);
+        firing_.begin(how_.is_session ? process_filter{} : maps_.only, how_.by_cookie);
         if (how_.entered >= 0) firing_.find_elapsed(how_.entered, of_point(clauses));
+        const std::size_t narrow = firing_.jump_if_narrow();
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::lp64);
         const std::size_t end = to_.jump();
         to_.here(narrow);
@@ -53,11 +53,12 @@ public:
         return finish();
     }
 
-    [[nodiscard]] bpf_code program_of_entry(std::span<const std::uint32_t> clauses) {
+    [[nodiscard]] bpf_code program_of_entry(const point::clauses& session,
+                                            std::span<const std::uint32_t> clauses) {
         to_.move(bpf::r6, bpf::r1);
         return_unless(to_, maps_.only, firing_code::name_at);
         if (how_.by_cookie) firing_.keep_cookie(bpf::r6);
-        firing_.note_entry(how_.entered, of_point(clauses), bpf::r6);
+        note_entry(session, clauses);
         return finish();
     }
     [[nodiscard]] bpf_code program_of_unseen(std::span<const std::uint32_t> clauses) {
@@ -67,8 +68,26 @@ public:
     }
 
 private:
+    /// Where a function is entered, whose registers r6 points to.
+    void note_entry(const point::clauses& session, std::span<const std::uint32_t> clauses) {
+        if (!how_.entry) return firing_.note_entry(how_.entered, of_point(clauses));
+        const std::size_t narrow = firing_.jump_if_narrow();
+        keep(session, program_mode::lp64);
+        const std::size_t end = to_.jump();
+        to_.here(narrow);
+        keep(session, program_mode::ilp32);
+        to_.here(end);
+        firing_.note_kept(how_.entered, of_point(clauses));
+    }
+    /// Computes what is kept, on the stack.
+    void keep(const point::clauses& session, program_mode mode) {
+        firing_.set_mode(mode);
+        firing_.output_to_stack();
+        to_.move(faults, 0);
+        run(session.at(session.stream_of(*how_.entry, mode).action));
+    }
     /// Whose return is not awaited leaves no trace on the stack.
-    void entry_of_session(std::span<const std::uint32_t> clauses) {
+    void entry_of_session(const point::clauses& session, std::span<const std::uint32_t> clauses) {
         constexpr std::int32_t get_func_ip = 173;  // BPF_FUNC_get_func_ip
         to_.move(bpf::r6, bpf::r1);
         to_.call(get_func_ip);
@@ -78,7 +97,7 @@ private:
         return_unless(to_, maps_.only, firing_code::name_at, 1);
         if (how_.by_cookie) firing_.keep_cookie(bpf::r6);
         if (describes_unseen_returns()) count_unseen(clauses);
-        if (how_.entered >= 0) firing_.note_entry(how_.entered, of_point(clauses), bpf::r6);
+        if (how_.entered >= 0) note_entry(session, clauses);
         to_.move(bpf::r0, 0);
         to_.exit();
         to_.here(returns);
@@ -339,9 +358,9 @@ bpf_code translate(const point::clauses& session, std::span<const std::uint32_t>
                                 : made.program(session, clauses);
 }
 
-bpf_code note_entries(std::span<const std::uint32_t> clauses, const kernel_maps& maps,
-                      translation how) {
-    return translator(maps, function_part::entry, how).program_of_entry(clauses);
+bpf_code note_entries(const point::clauses& session, std::span<const std::uint32_t> clauses,
+                      const kernel_maps& maps, translation how) {
+    return translator(maps, function_part::entry, how).program_of_entry(session, clauses);
 }
 
 bool describes_unseen_returns() {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <trace_ring/point/clauses.hpp>
@@ -41,8 +42,10 @@ struct translation {
     std::uint32_t call_number = 0;                ///< and its number
     bool by_cookie = false;   ///< the one clause's number is what the probe has as its cookie
     bool is_session = false;  ///< the program runs at the entry, too, and says what is awaited
-    /// Of exits: BPF_MAP_TYPE_LRU_HASH, when what was entered.
+    /// Of exits: BPF_MAP_TYPE_LRU_HASH, when what was entered, and behind that, if there is such a
+    /// clause, the kept_words that it left there.
     int entered = -1;
+    std::optional<std::uint32_t> entry{};
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
@@ -51,9 +54,10 @@ struct translation {
 [[nodiscard]] bpf_code translate(const point::clauses& session,
                                  std::span<const std::uint32_t> clauses, function_part part,
                                  const kernel_maps& maps, translation how = {});
-/// The program for the entry of a function at whose returns these clauses ask for `elapsed`: it
-/// notes the time in `how.entered`.
-[[nodiscard]] bpf_code note_entries(std::span<const std::uint32_t> clauses, const kernel_maps& maps,
+/// The program for the entry of a function at whose returns these clauses ask for what is noted
+/// there, in `how.entered`.
+[[nodiscard]] bpf_code note_entries(const point::clauses& session,
+                                    std::span<const std::uint32_t> clauses, const kernel_maps& maps,
                                     translation how);
 /// The program for the entry of a function whose returns have these clauses. The kernel awaits 64
 /// returns of a thread, and drops the others without a word: here they are counted, where it does

@@ -4,6 +4,7 @@
 #include "compile.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
+#include "../firings/kept_words.hpp"
 #include "condition_code.hpp"
 
 namespace trace_clauses {
@@ -281,8 +283,19 @@ private:
 compiled compile(std::string_view text, const expressions::clause_text& clause,
                  const environment& in) {
     compiled made;
-    if (clause.when) made.predicate = compiler(text, in).predicate(*clause.when);
-    compiler(text, in).action(clause.statements, made);
+    kept_arguments kept;
+    environment with = in;
+    if (in.at_return && !in.at_system_call) with.kept = &kept;
+    if (clause.when) made.predicate = compiler(text, with).predicate(*clause.when);
+    compiler(text, with).action(clause.statements, made);
+    if (kept.code.empty()) return made;
+    made.entry = std::move(kept.code);
+    made.entry.push_back({op::store_faults, 0, 0, offsetof(kept_words, faults)});
+    made.entry.push_back({op::finish});
+    if (point::find_fault(made.entry, {.output_bytes = sizeof(kept_words)})) {
+        const expression none;
+        refuse(none, "its arguments cannot be kept until the function exits");
+    }
     return made;
 }
 

@@ -19,7 +19,7 @@
 /// | retval | what the function or system call returns, at its exit; as declared, or long |
 /// | pid, tid, uid, cpu, bits | of who fires; bits is 32 or 64 |
 /// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
-/// | elapsed | where a function or system call exits: ns since this thread entered it |
+/// | elapsed | where a function or system call exits: ns since it was entered |
 /// | comm | the thread's name, a text |
 /// | func, probe, syscall | what fires: the function's name, "PROVIDER:NAME", the system call's |
 /// | ustack | the return addresses, to be captured |
@@ -37,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,12 @@ namespace trace_clauses {
 using trace_ring::point::expression;
 using trace_ring::point::mistake;
 
+/// The arguments for which clauses at a function's exit ask.
+struct kept_arguments {
+    std::vector<point::instruction> code{};  ///< where it is entered: stores them, as kept_words
+    std::map<std::size_t, std::uint8_t> places{};  ///< by the argument's number: which word
+};
+
 /// What is known where a clause is compiled. All that is named must outlive the compilation.
 struct environment {
     type_table& types;                        ///< of the mode; pointers and arrays are added to it
@@ -71,6 +78,8 @@ struct environment {
     bool has_all_registers = false;
     /// Undeclared arguments and results are where the ABI has whole numbers; else nobody knows.
     bool keeps_to_abi = true;
+    /// At a function's exit: where arguments are noted that are kept from its entry.
+    kept_arguments* kept = nullptr;
     /// What the program's enumerations call so; the script's are in `types`.
     std::function<std::optional<enumerator>(const std::string&)> value{};
 };
@@ -102,6 +111,7 @@ struct compiled {
     std::vector<point::instruction> action{};
     std::uint32_t output_bytes = 0;
     std::vector<statement> statements{};
+    std::vector<point::instruction> entry{};  ///< the action that fills kept_words; empty: none
 };
 
 /// Compiles a clause of `text`. What it returns is accepted by point::find_fault. Throws mistake,

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
@@ -322,8 +323,37 @@ private:
     operand argument(const expression& of, std::size_t n, bool by_number = true) {
         if (in_.probe != nullptr) return probe_argument(of, n);
         if (in_.at_system_call && n >= 6) refuse(of, "a system call has 6 arguments at most");
-        if (in_.at_return && !in_.at_system_call)
-            refuse(of, "arguments are known where a function is entered");
+        if (in_.kept != nullptr) return kept_argument(of, n, by_number);
+        return argument_here(of, n, by_number);
+    }
+    /// Where the function exits: as it was where it was entered.
+    operand kept_argument(const expression& of, std::size_t n, bool by_number) {
+        typed_code at_exit = std::exchange(code_, {});
+        operand made = argument_here(of, n, by_number);
+        typed_code at_entry = std::exchange(code_, std::move(at_exit));
+        if (made.is != operand::kind::number) {
+            refuse(of,
+                   "only whole numbers, pointers and references are kept until the function "
+                   "exits");
+        }
+        auto& places = in_.kept->places;
+        if (!places.contains(n) && places.size() == point::most_arguments) {
+            refuse(of,
+                   "more than " + std::to_string(point::most_arguments) + " arguments at an exit");
+        }
+        const auto [place, is_new] =
+            places.try_emplace(n, static_cast<std::uint8_t>(places.size()));
+        if (is_new) {
+            const auto code = at_entry.take();
+            auto& all = in_.kept->code;
+            all.insert(all.end(), code.begin(), code.end());
+            all.push_back(
+                {op::store, static_cast<std::uint8_t>(point::width::u64), 0, 8 * place->second});
+        }
+        code_.append({op::argument, place->second});
+        return made;
+    }
+    operand argument_here(const expression& of, std::size_t n, bool by_number) {
         if (in_.declared == nullptr) {
             if (!in_.at_system_call) need_abi(of);
             read_argument(of, n);

@@ -46,8 +46,8 @@ struct breakpoint {
 
     std::array<std::byte, most_code> code{};  ///< as the program has it
     std::vector<std::uint32_t> points{};      ///< that fire there
-    std::vector<std::uint32_t> entered{};  ///< those whose functions are entered there, and timed
-    bool is_return_site = false;           ///< functions that are awaited return to here
+    std::vector<std::uint32_t> entered{};     ///< those whose functions are entered there
+    bool is_return_site = false;              ///< functions that are awaited return to here
     bool is_loader = false;  ///< what is mapped changes before the loader comes by here
 };
 

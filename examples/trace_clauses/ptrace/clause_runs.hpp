@@ -6,7 +6,7 @@
 /// The clauses of a session as they run at threads that stand still: what is counted of them, and
 /// what they have recorded.
 /// @code
-///   runs.fire(thread, registers, function_part::exit, point, ns);
+///   runs.fire(thread, registers, function_part::exit, point, &begun);
 ///   runs.read([](const firing_record& of, std::span<const std::byte> output) { ... });
 /// @endcode
 
@@ -36,9 +36,20 @@ public:
     [[nodiscard]] std::uint32_t install(std::span<const std::uint32_t> clauses) {
         return session_.install(clauses);
     }
+    /// What a clause keeps of a function that is entered; `point`: where that clause is installed.
+    [[nodiscard]] kept_words kept(const traced_thread& one, const thread_registers& registers,
+                                  std::uint32_t point) const {
+        const stopped_firing at(one.tid, one.process, registers, function_part::entry);
+        kept_words made;
+        session_.fire(point, at.mode(), at, [&](const point::clause_result& done) {
+            std::memcpy(&made, done.output.data(), std::min(sizeof made, done.output.size()));
+        });
+        return made;
+    }
+    /// `begun`: of an exit, what was noted where the function was entered; null: nothing.
     void fire(const traced_thread& one, const thread_registers& registers, function_part part,
-              std::uint32_t point, std::uint64_t elapsed) {
-        const stopped_firing at(one.tid, one.process, registers, part, elapsed);
+              std::uint32_t point, const entered_call* begun) {
+        const stopped_firing at(one.tid, one.process, registers, part, begun);
         session_.fire(point, at.mode(), at, [&](const point::clause_result& done) {
             clause_counts& counted = counts_[done.clause];
             if (done.is == point::clause_result::not_wanted) ++counted.not_wanted;

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// When functions were entered whose returns are awaited, for the time that they took.
+/// When functions were entered whose returns are awaited, and with which arguments.
 /// @code
-///   calls.enter(point, stack);
-///   const std::uint64_t ns = calls.leave(point, stack);  // or unknown_elapsed
+///   calls.enter(point, stack, {now, kept});
+///   const entered_call begun = calls.leave(point, stack);
 /// @endcode
 
 #include <cstddef>
@@ -17,30 +17,42 @@
 #include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 
+#include "../firings/kept_words.hpp"
+
 namespace trace_clauses {
+
+struct entered_call {
+    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns; 0: it is not known
+    kept_words kept{};
+
+    [[nodiscard]] std::uint64_t elapsed() const noexcept {
+        return time == 0 ? trace_ring::point::unknown_elapsed
+                         : trace_ring::clock::monotonic::now() - time;
+    }
+};
 
 /// Of one process: where a call's return address is tells it from all others that have not ended,
 /// whichever thread it ends in.
 class entered_calls {
 public:
     /// What is left by longjmp or an exception stays until another call is there.
-    void enter(std::uint32_t point, std::uint64_t stack) {
+    void enter(std::uint32_t point, std::uint64_t stack, const entered_call& begun) {
         constexpr std::size_t most = 65536;
         if (at_.size() >= most) at_.clear();
-        at_[{point, stack}] = trace_ring::clock::monotonic::now();
+        at_[{point, stack}] = begun;
     }
-    /// Nanoseconds since it was entered; unknown_elapsed if that was not seen.
-    [[nodiscard]] std::uint64_t leave(std::uint32_t point, std::uint64_t stack) {
+    /// What was noted; with faults if its entry was not seen.
+    [[nodiscard]] entered_call leave(std::uint32_t point, std::uint64_t stack) {
         const auto found = at_.find({point, stack});
-        if (found == at_.end()) return trace_ring::point::unknown_elapsed;
-        const std::uint64_t taken = trace_ring::clock::monotonic::now() - found->second;
+        if (found == at_.end()) return {.time = 0, .kept = {.words = {}, .faults = 1}};
+        const entered_call begun = found->second;
         at_.erase(found);
-        return taken;
+        return begun;
     }
     void clear() noexcept { at_.clear(); }
 
 private:
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> at_;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, entered_call> at_;
 };
 
 }  // namespace trace_clauses

@@ -18,8 +18,9 @@ placed_points::file_identity placed_points::identity_of(const std::string& file)
     return {of.st_dev, of.st_ino};
 }
 
-void placed_points::add(const attach_point& at, std::uint32_t number, bool is_timed) {
-    points_.push_back({at, number, is_timed, identity_of(at.file)});
+void placed_points::add(const attach_point& at, std::uint32_t number, bool is_noted,
+                        std::optional<std::uint32_t> entry) {
+    points_.push_back({at, number, is_noted, entry, identity_of(at.file)});
 }
 
 void placed_points::set_in(address_space& memory, const mapped_file& code,
@@ -33,7 +34,7 @@ void placed_points::set_in(address_space& memory, const mapped_file& code,
     };
     const placed& one = points_[point];
     if (one.at.part != function_part::returning) return set(one.at.offset, &breakpoint::points);
-    if (one.is_timed) set(one.at.offset, &breakpoint::entered);
+    if (one.is_noted) set(one.at.offset, &breakpoint::entered);
     for (const std::uint64_t each : one.at.returns) set(each, &breakpoint::points);
 }
 

@@ -28,11 +28,13 @@ public:
     struct placed {
         attach_point at;
         std::uint32_t number;                          // in the session
-        bool is_timed;                                 // its function's entries are to be seen, too
+        bool is_noted;                                 // its function's entries are to be seen, too
+        std::optional<std::uint32_t> entry;            // what keeps words there, in the session
         std::pair<std::uint64_t, std::uint64_t> file;  // its device, and its number there
     };
 
-    void add(const attach_point& at, std::uint32_t number, bool is_timed);
+    void add(const attach_point& at, std::uint32_t number, bool is_noted,
+             std::optional<std::uint32_t> entry);
     void clear() noexcept { points_.clear(); }
     [[nodiscard]] const placed& operator[](std::uint32_t i) const noexcept { return points_[i]; }
 

@@ -64,7 +64,8 @@ ptrace_source::~ptrace_source() {
 
 // --- What is traced ---------------------------------------------------------------------------
 
-void ptrace_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
+void ptrace_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses,
+                           std::optional<std::uint32_t> entry) {
     if (at.process < 0) {
         throw std::runtime_error(
             "all processes can only be traced by the kernel's BPF and uprobes, as root may");
@@ -75,7 +76,9 @@ void ptrace_source::attach(const attach_point& at, std::span<const std::uint32_t
         return one.second.process == at.process;
     });
     if (!known) seize(at.process);
-    points_.add(at, runs_.install(clauses), asks_elapsed(session_, clauses));
+    std::optional<std::uint32_t> keeps;
+    if (entry) keeps = runs_.install({&*entry, 1});
+    points_.add(at, runs_.install(clauses), entry || asks_elapsed(session_, clauses), keeps);
     places_are_known_ = false;
 }
 
@@ -267,18 +270,21 @@ bool ptrace_source::has_hit(traced_thread& one) {
         if (here != nullptr && here->is_return_site) returned(one, registers);
         if (here != nullptr) {
             for (const std::uint32_t each : here->entered)
-                entered_[one.process].enter(each, registers.rsp);
+                entered_[one.process].enter(each, registers.rsp, begin(one, each, registers));
             for (const std::uint32_t each : here->points) {
                 switch (points_[each].at.part) {
                     case function_part::exit:
                         await_return(one, each, registers);
                         break;
-                    case function_part::returning:
-                        fire(one, each, registers,
-                             points_[each].is_timed
-                                 ? entered_[one.process].leave(each, registers.rsp)
-                                 : point::unknown_elapsed);
+                    case function_part::returning: {
+                        if (!points_[each].is_noted) {
+                            fire(one, each, registers);
+                            break;
+                        }
+                        const entered_call begun = entered_[one.process].leave(each, registers.rsp);
+                        fire(one, each, registers, &begun);
                         break;
+                    }
                     default:
                         fire(one, each, registers);
                 }
@@ -295,8 +301,15 @@ bool ptrace_source::has_hit(traced_thread& one) {
 }
 
 void ptrace_source::fire(const traced_thread& one, std::uint32_t point,
-                         const thread_registers& registers, std::uint64_t elapsed) {
-    runs_.fire(one, registers, points_[point].at.part, points_[point].number, elapsed);
+                         const thread_registers& registers, const entered_call* begun) {
+    runs_.fire(one, registers, points_[point].at.part, points_[point].number, begun);
+}
+
+entered_call ptrace_source::begin(const traced_thread& one, std::uint32_t point,
+                                  const thread_registers& registers) const {
+    entered_call made{.time = trace_ring::clock::monotonic::now()};
+    if (points_[point].entry) made.kept = runs_.kept(one, registers, *points_[point].entry);
+    return made;
 }
 
 void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
@@ -319,7 +332,7 @@ void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
         return runs_.drop(points_[point].number);
     }
     there->is_return_site = true;
-    one.returns.push_back({registers.rsp, *site, point, trace_ring::clock::monotonic::now()});
+    one.returns.push_back({registers.rsp, *site, point, begin(one, point, registers)});
 }
 
 void ptrace_source::returned(traced_thread& one, const thread_registers& registers) {
@@ -328,7 +341,6 @@ void ptrace_source::returned(traced_thread& one, const thread_registers& registe
     const std::size_t most_taken = word == 8 ? 0 : 256;
     // Of those that return here, the last that was called comes first.
     std::vector<awaited_return> ended;
-    const std::uint64_t now = trace_ring::clock::monotonic::now();
     const auto returns_here = [&](const awaited_return& of) {
         return of.site == registers.rip && of.stack < registers.rsp &&
                registers.rsp - of.stack - word <= most_taken;
@@ -339,7 +351,7 @@ void ptrace_source::returned(traced_thread& one, const thread_registers& registe
         ended.push_back(*last);
         one.returns.erase(std::next(last).base());
     }
-    for (const awaited_return& each : ended) fire(one, each.point, registers, now - each.entered);
+    for (const awaited_return& each : ended) fire(one, each.point, registers, &each.begun);
 }
 
 // --- Going on behind a breakpoint ---------------------------------------------------------------

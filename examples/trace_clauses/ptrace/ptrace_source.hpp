@@ -65,7 +65,9 @@ public:
     /// Runs these clauses wherever the point fires from the next `wait` on, also in libraries that
     /// are loaded later. Throws std::runtime_error, in one sentence, if the point is of all
     /// processes, or the process may not be traced.
-    void attach(const attach_point& at, std::span<const std::uint32_t> clauses);
+    /// `entry`: of an exit, as planned_point has it.
+    void attach(const attach_point& at, std::span<const std::uint32_t> clauses,
+                std::optional<std::uint32_t> entry = std::nullopt);
     /// No point fires any more: the programs are as they were, and go on untraced.
     void detach() noexcept;
 
@@ -98,7 +100,9 @@ private:
     void born(traced_thread& parent, bool by_vfork);
     [[nodiscard]] bool has_hit(traced_thread& one);
     void fire(const traced_thread& one, std::uint32_t point, const thread_registers& registers,
-              std::uint64_t elapsed = point::unknown_elapsed);
+              const entered_call* begun = nullptr);
+    [[nodiscard]] entered_call begin(const traced_thread& one, std::uint32_t point,
+                                     const thread_registers& registers) const;
     void await_return(traced_thread& one, std::uint32_t point, const thread_registers& registers);
     void returned(traced_thread& one, const thread_registers& registers);
     void pass(traced_thread& one, thread_registers& registers, const breakpoint& of);

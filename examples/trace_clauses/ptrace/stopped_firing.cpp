@@ -84,12 +84,16 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
         case context_word::command_rest:
             return command(8);
         case context_word::elapsed:
-            return elapsed_;
+            return begun_ == nullptr ? point::unknown_elapsed : begun_->elapsed();
     }
     return 0;
 }
 
 std::optional<std::uint64_t> stopped_firing::argument(unsigned n) const noexcept {
+    if (part_ == function_part::exit || part_ == function_part::returning) {
+        const bool known = begun_ != nullptr && begun_->kept.faults == 0;
+        return known ? std::optional(begun_->kept.words[n]) : std::nullopt;
+    }
     if (is_wide() && n < arguments_64.size()) return registers_.*arguments_64[n];
     const std::size_t place = 1 + (is_wide() ? n - arguments_64.size() : n);
     const std::size_t bytes = word_bytes_of(registers_);

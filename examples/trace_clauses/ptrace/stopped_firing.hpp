@@ -25,6 +25,7 @@
 
 #include "../../launching/process_memory.hpp"
 #include "../firings/firing_record.hpp"
+#include "entered_calls.hpp"
 
 namespace trace_clauses {
 
@@ -51,18 +52,15 @@ using thread_registers = ::user_regs_struct;
 class stopped_firing {
 public:
     stopped_firing(::pid_t thread, ::pid_t process, const thread_registers& registers,
-                   function_part part, std::uint64_t elapsed = point::unknown_elapsed) noexcept
-        : thread_(thread),
-          process_(process),
-          registers_(registers),
-          part_(part),
-          elapsed_(elapsed) {}
+                   function_part part, const entered_call* begun = nullptr) noexcept
+        : thread_(thread), process_(process), registers_(registers), part_(part), begun_(begun) {}
 
     [[nodiscard]] trace_ring::record::program_mode mode() const noexcept {
         return mode_of(registers_);
     }
     [[nodiscard]] std::uint64_t word(point::context_word of) const noexcept;
-    /// Where the function is entered: the return address is on top of the stack.
+    /// Where the function is entered: the return address is on top of the stack. Where it exits:
+    /// what was kept.
     [[nodiscard]] std::optional<std::uint64_t> argument(unsigned n) const noexcept;
     [[nodiscard]] std::uint64_t reg(unsigned n) const noexcept;
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept {
@@ -92,7 +90,7 @@ private:
     ::pid_t process_;
     const thread_registers& registers_;
     function_part part_;
-    std::uint64_t elapsed_;
+    const entered_call* begun_;  // of what exits; null: it is not known
 };
 static_assert(point::firing<stopped_firing>);
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "address_space.hpp"
+#include "entered_calls.hpp"
 #include "stopped_firing.hpp"
 
 namespace trace_clauses {
@@ -33,7 +34,7 @@ struct awaited_return {
     std::uint64_t stack;  // where the return address is
     std::uint64_t site;   // the return address
     std::uint32_t point;
-    std::uint64_t entered;  // CLOCK_MONOTONIC, ns
+    entered_call begun;
 };
 /// One that is traced by this one. None of its functions tells of an error: a thread that is gone
 /// says so when it is waited for.

@@ -16,6 +16,7 @@
 #include <trace_ring/point/specification.hpp>
 
 #include "../../expressions/parse.hpp"
+#include "../firings/kept_words.hpp"
 #include "../language/type_names.hpp"
 #include "../points/find_points.hpp"
 #include "../points/program_file.hpp"
@@ -170,12 +171,19 @@ private:
             mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
             const ::pid_t process = each.process.value_or(how_.process);
             const function_part part = part_of(each);
-            const std::tuple key{each.file, each.offset, part, process, each.mode};
-            auto& point = by_place_[key];
-            const bool is_there = std::any_of(
-                point.clauses.begin(), point.clauses.end(),
-                [&](std::uint32_t number) { return made_.code_of[number].clause == group; });
-            if (is_there) continue;  // by another tuple
+            const auto key_of = [&](std::uint32_t keeps) {
+                return std::tuple{each.file, each.offset, part, process, each.mode, keeps};
+            };
+            const auto is_there = [&](std::uint32_t keeps) {
+                const auto found = by_place_.find(key_of(keeps));
+                return found != by_place_.end() &&
+                       std::any_of(found->second.clauses.begin(), found->second.clauses.end(),
+                                   [&](std::uint32_t number) {
+                                       return made_.code_of[number].clause == group;
+                                   });
+            };
+            // By another tuple.
+            if (is_there(keeps_nothing) || is_there(group)) continue;
             compiled made;
             try {
                 made = compiled_for(clause, &each, types);
@@ -183,13 +191,19 @@ private:
             } catch (const mistake& why) {
                 if (!first_mistake) first_mistake = why;
                 left_out[why.what].push_back(each.text());
-                if (point.clauses.empty()) by_place_.erase(key);
                 continue;
             }
+            // A clause that keeps arguments runs by itself, as each keeps its own.
+            auto& point = by_place_[key_of(made.entry.empty() ? keeps_nothing : group)];
             if (point.clauses.empty()) {
                 point.at = {each.file, each.offset, part, process, each.semaphore_offset,
                             each.mode, each.returns};
                 point.returns_elsewhere = each.returns_elsewhere;
+            }
+            if (!made.entry.empty()) {
+                const compiled entry{.action = std::move(made.entry),
+                                     .output_bytes = sizeof(kept_words)};
+                point.entry = add_code(group, name_of(each.fields), entry, types);
             }
             point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }
@@ -266,8 +280,11 @@ private:
     mode_types of_64_{program_mode::lp64, how_.assumes_abi};
     mode_types of_32_{program_mode::ilp32, how_.assumes_abi};
     plan made_;
-    std::map<std::tuple<std::string, std::uint64_t, function_part, ::pid_t, program_mode>,
-             planned_point>
+    static constexpr std::uint32_t keeps_nothing = UINT32_MAX;
+    // By the place, and the clause if it keeps arguments there.
+    std::map<
+        std::tuple<std::string, std::uint64_t, function_part, ::pid_t, program_mode, std::uint32_t>,
+        planned_point>
         by_place_;
 };
 

@@ -84,7 +84,7 @@ void leave_out_times_on_moving_stacks(plan& from) {
     std::map<std::string, bool> files;
     const auto is_unknown = [&](const planned_point& one) {
         const bool is_exit = awaits_return(one) || one.at.part == function_part::returning;
-        if (!is_exit || !asks_elapsed(from.code, one.clauses)) return false;
+        if (!is_exit || (!one.entry && !asks_elapsed(from.code, one.clauses))) return false;
         const auto [known, is_new] = files.try_emplace(one.at.file);
         if (is_new) known->second = copies_stacks(one.at.file);
         return known->second;
@@ -93,7 +93,8 @@ void leave_out_times_on_moving_stacks(plan& from) {
     std::erase_if(from.points, is_unknown);
     if (names.empty()) return;
     const std::string told =
-        names + ": 'elapsed' is not available, as the program moves its stacks";
+        names +
+        ": neither 'elapsed' nor arguments are known there, as the program moves its stacks";
     if (is_empty(from)) throw std::runtime_error(told);
     from.notes.push_back(told);
 }

@@ -20,9 +20,9 @@ namespace trace_clauses {
 /// no point remains.
 void leave_out_return_probes(plan& from, bool or_refuse);
 
-/// Takes points out, with a note, that ask for `elapsed` in programs whose stacks move: there a
-/// call is not known again by its place on the stack. Throws std::runtime_error if no point
-/// remains.
+/// Takes points out, with a note, whose clauses ask for `elapsed` or arguments at exits in programs
+/// whose stacks move: there a call is not known again by its place on the stack. Throws
+/// std::runtime_error if no point remains.
 void leave_out_times_on_moving_stacks(plan& from);
 
 }  // namespace trace_clauses
