@@ -38,9 +38,9 @@
 #include "points/candidates.hpp"
 #include "points/find_points.hpp"
 #include "ptrace/ptrace_source.hpp"
+#include "session/harm.hpp"
 #include "session/plan.hpp"
 #include "session/results.hpp"
-#include "session/return_probes.hpp"
 #include "session/source.hpp"
 #include "stacks/loaded_code.hpp"
 
@@ -320,9 +320,14 @@ private:
 [[nodiscard]] plan plan_for(const options& wanted, const std::string& script, ::pid_t process) {
     plan made = make_plan(script, files_for(wanted), planning_for(wanted, process));
     leave_out_times_on_moving_stacks(made);
-    if (wanted.from == options::source::ptrace) return made;
+    const ::pid_t example = wanted.process != 0 ? wanted.process : ::getpid();
+    const std::string harm = wanted.all ? std::string() : harm_by_ptrace(made, example);
+    if (wanted.from == options::source::ptrace) {
+        if (!harm.empty()) throw std::runtime_error("no tracing by ptrace: " + harm);
+        return made;
+    }
     const bool has_choice =
-        wanted.from != options::source::kernel && !wanted.all && !wanted.children;
+        wanted.from != options::source::kernel && !wanted.all && !wanted.children && harm.empty();
     leave_out_return_probes(made, has_choice);
     return made;
 }

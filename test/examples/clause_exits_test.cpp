@@ -7,6 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -403,6 +405,125 @@ BOOST_AUTO_TEST_CASE(tail_calls_in_programs_that_unwind_are_no_place_for_return_
                    std::string::npos,
                by_kernel.err);
     BOOST_TEST(by_kernel.err.find(" 3 ran") != std::string::npos, by_kernel.err);
+}
+
+BOOST_AUTO_TEST_CASE(code_that_optimizers_have_changed_is_counted_as_it_runs_or_reported) {
+    struct sample {
+        std::string name;
+        std::string text;
+        std::string flags;
+        std::string clauses;
+        std::vector<std::string> shown;
+        std::string note;
+    };
+    const std::string head =
+        "#include <setjmp.h>\n#include <stdio.h>\n#include <time.h>\n"
+        "#define N extern \"C\" __attribute__((noipa))\n";
+    const std::vector<sample> all{
+        // Each tail call is a call, and all return at once.
+        {"recursion",
+         head + "N int even(int);\n"
+                "N int odd(int n) { return n == 0 ? 0 : even(n - 1); }\n"
+                "N int even(int n) { return n == 0 ? 1 : odd(n - 1); }\n"
+                "int main() { printf(\"%d\\n\", even(10)); return 2; }\n",
+         "-O2",
+         "@@uft:*:recursion:even:exit, @@uft:*:recursion:odd:exit { count(func, (int)retval); }",
+         {"  \"even\", 1: 6\n", "  \"odd\", 1: 5\n"},
+         ""},
+        // What a longjmp leaves does not exit, although its caller returns to the same place later.
+        {"leaves",
+         head + "jmp_buf back;\n"
+                "N int jumper(int x) { if (x & 1) longjmp(back, 1); return x; }\n"
+                "N int tail(int x) { return jumper(x); }\n"
+                "N int caller(int x) { if (x < 10) return tail(x); return x * 100; }\n"
+                "N int go(int x) { if (setjmp(back)) return -1; return caller(x) + 1; }\n"
+                "int main() { int a = go(3), b = go(20); printf(\"%d %d\\n\", a, b); return 3; }\n",
+         "-O2",
+         "@@uft:*:leaves:tail:exit, @@uft:*:leaves:caller:exit, @@uft:*:leaves:go:exit { "
+         "count(func, (int)retval); }",
+         {"  \"caller\", 2000: 1\n", "  \"go\", -1: 1\n", "  \"go\", 2001: 1\n", "3 ran"},
+         ""},
+        // The first instruction is the one that returns.
+        {"empty",
+         head + "N void nothing(int) {}\n"
+                "int main() { for (int i = 0; i < 4; ++i) { nothing(i);\n"
+                "  timespec t{0, 20000000}; nanosleep(&t, 0); } return 4; }\n",
+         "-O2 -fcf-protection=none",
+         "@@uft:*:empty:nothing:exit when elapsed < 15ms { count((int)arg0); }",
+         {"  0: 1\n", "  1: 1\n", "  2: 1\n", "  3: 1\n", "4 ran, 0 not wanted, 0 unreadable"},
+         ""},
+        // Its first instruction is where its loop begins.
+        {"loops",
+         head + "N int fill(char *p, int n) { do { *p++ = n; } while (--n); return n; }\n"
+                "int main() { char b[16]; fill(b, 10); fill(b, 3); return b[0]; }\n",
+         "-O1 -fcf-protection=none",
+         "@@uft:*:loops:fill:entry { count(func); } @@uft:*:loops:fill:exit { count(func); }",
+         {"fill.exit count(func)\n  \"fill\": 2\n"},
+         "'fill' begins with a loop, or with what a call of itself has become"},
+        {"grows",
+         head + "N int big(int n) { volatile char b[20000]; b[n] = n; return b[n]; }\n"
+                "int main() { printf(\"%d\\n\", big(7)); return 6; }\n",
+         "-O2 -fsplit-stack",
+         "@@uft:*:grows:big:exit { count((int)retval); } @@begin { count(); }",
+         {},
+         ""}};
+    const test::folder folder;
+    for (const sample& one : all) {
+        const std::string program = folder / one.name;
+        if (!build(program, one.text, "c++", 64, "-g " + one.flags)) return;
+        const ended alone = run(folder, program);
+        for (const char* from : {"", "--source kernel ", "--source ptrace "}) {
+            const ended traced = run(folder, std::string(TRACE_CLAUSES) + " " + from + "-e '" +
+                                                 one.clauses + "' -- " + program);
+            if (!permits(traced)) continue;
+            BOOST_TEST_CONTEXT(one.name << " " << from << traced.out << traced.err) {
+                BOOST_TEST(traced.status == alone.status);
+                BOOST_TEST(traced.out.find(alone.out) != std::string::npos);
+                for (const std::string& each : one.shown)
+                    BOOST_TEST((traced.out + traced.err).find(each) != std::string::npos, each);
+                BOOST_TEST(traced.err.find(one.note) != std::string::npos);
+                // The kernel cannot trace its exit without harm, and a second one is never told.
+                if (one.name == "grows")
+                    BOOST_TEST((traced.out.find("  7: 1\n") != std::string::npos ||
+                                traced.err.find("could end the program") != std::string::npos));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_checks_for_leaks_is_not_traced_by_ptrace) {
+    const test::folder folder;
+    const std::string program = folder / "checked";
+    write(
+        program + ".cpp",
+        "#include <cstdio>\nextern \"C\" __attribute__((noipa)) int leaf(int n) { return n + 1; }\n"
+        "extern \"C\" __attribute__((noipa)) int tail(int n) { return leaf(n * 2); }\n"
+        "int main() { std::printf(\"%d\\n\", tail(3)); return 5; }\n");
+    if (std::system((CXX_COMPILER " -O2 -g -fsanitize=address " + program + ".cpp -o " + program +
+                     " 2> /dev/null")
+                        .c_str()) != 0) {
+        trace_ring_test::cannot_run("this compiler has no address sanitizer");
+        return;
+    }
+    const ended alone = run(folder, program);
+    const std::string leaf = " -e '@@uft:*:checked:leaf:exit { count(retval); }' -- " + program;
+    const std::string tail = " -e '@@uft:*:checked:tail:exit { count(retval); }' -- " + program;
+    const ended by_kernel = run(folder, TRACE_CLAUSES + leaf);
+    if (permits(by_kernel)) {
+        BOOST_TEST(by_kernel.status == alone.status, by_kernel.err);
+        BOOST_TEST(by_kernel.out.find(alone.out) != std::string::npos);
+        BOOST_TEST(by_kernel.out.find("  7: 1\n") != std::string::npos, by_kernel.out);
+    }
+    for (const std::string& command :
+         {TRACE_CLAUSES + tail, TRACE_CLAUSES " --source ptrace" + leaf}) {
+        const ended refused = run(folder, command);
+        BOOST_TEST(WEXITSTATUS(refused.status) == 125);
+        BOOST_TEST(refused.err.find("checks for leaks") != std::string::npos, refused.err);
+    }
+    const ended without =
+        run(folder, "env ASAN_OPTIONS=detect_leaks=0 " TRACE_CLAUSES " --source ptrace" + tail);
+    BOOST_TEST(without.status == alone.status, without.err);
+    BOOST_TEST(without.out.find("  7: 1\n") != std::string::npos, without.out);
 }
 
 BOOST_AUTO_TEST_CASE(exits_of_generated_programs_are_those_that_they_print) {

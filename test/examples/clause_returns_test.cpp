@@ -268,7 +268,6 @@ BOOST_AUTO_TEST_CASE(code_that_may_leave_at_other_places_is_doubted) {
         {"conditional_tail", "it ends in a jump to another function (a tail call)"},
         {"by_pointer", "it has jumps whose targets are not known"},
         {"table_of_functions", "it has jumps whose targets are not known"},
-        {"loops", "it jumps back to its first instruction"},
         {"entered", "other functions jump into it"},
         {"pushes", "it changes the address that it returns to"},
         {"thunk", "it changes the address that it returns to"},
@@ -277,13 +276,16 @@ BOOST_AUTO_TEST_CASE(code_that_may_leave_at_other_places_is_doubted) {
         {"into_an_instruction", "its code is not known to its end"},
         {"no_size", "its code is not known to its end"}};
     for (const auto& [name, why] : doubts) BOOST_TEST(file.doubt_of(name) == why, name);
+    for (const char* const name : {"tail", "conditional_tail", "by_pointer", "table_of_functions"})
+        BOOST_TEST(file.of(name).jumps.size() == 1U, name);
     const std::map<std::string, std::size_t> places{
-        {"plain", 2}, {"takes", 1},      {"asks_where", 1}, {"behind", 1}, {"single_thread", 1},
-        {"never", 0}, {"calls_last", 0}, {"split", 2},      {"main", 1}};
+        {"plain", 2}, {"takes", 1}, {"asks_where", 1}, {"behind", 1}, {"single_thread", 1},
+        {"loops", 1}, {"never", 0}, {"calls_last", 0}, {"split", 2},  {"main", 1}};
     for (const auto& [name, count] : places) {
         const auto found = file.of(name);
         BOOST_TEST(found.doubt == nullptr, name << ": " << (found.doubt ? found.doubt : ""));
         BOOST_TEST(found.offsets.size() == count, name);
+        BOOST_TEST(found.repeats_entry == (name == "loops"), name);
     }
 }
 

@@ -16,21 +16,24 @@
 
 namespace trace_clauses {
 
+/// Whether code asks how long a call took.
+[[nodiscard]] inline bool asks_elapsed(trace_ring::point::code of) {
+    namespace point = trace_ring::point;
+    return std::any_of(of.begin(), of.end(), [](const point::instruction& one) {
+        return one.code == point::op::context &&
+               one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
+    });
+}
 /// Whether one of these clauses asks how long a call took: its entry must be seen, too. O(n) in
 /// their code.
 [[nodiscard]] inline bool asks_elapsed(const trace_ring::point::clauses& session,
                                        std::span<const std::uint32_t> clauses) {
-    namespace point = trace_ring::point;
-    const auto asks = [](const point::instruction& one) {
-        return one.code == point::op::context &&
-               one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
-    };
-    const auto any_asks = [&](point::code of) { return std::any_of(of.begin(), of.end(), asks); };
     using trace_ring::record::program_mode;
     for (const std::uint32_t each : clauses) {
         for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
             const auto& of = session.stream_of(each, mode);
-            if (any_asks(session.at(of.predicate)) || any_asks(session.at(of.action))) return true;
+            if (asks_elapsed(session.at(of.predicate)) || asks_elapsed(session.at(of.action)))
+                return true;
         }
     }
     return false;

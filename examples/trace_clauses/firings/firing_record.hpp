@@ -47,6 +47,7 @@ struct attach_point {
     std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
     program_mode mode = program_mode::lp64;  ///< of the file; of a system call: whose number it is
     std::vector<std::uint64_t> returns{};    ///< of function_part::returning: their offsets
+    std::vector<std::uint64_t> jumps{};      ///< of function_part::exit: of jumps that may leave it
 };
 /// A place with the clauses that run there, in their order.
 struct planned_point {

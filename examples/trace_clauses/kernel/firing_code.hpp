@@ -20,6 +20,7 @@
 #include <trace_ring/point/machine/run.hpp>
 
 #include "../firings/kept_words.hpp"
+#include "../firings/return_probe.hpp"
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
 #include "process_numbers.hpp"
@@ -184,7 +185,8 @@ public:
             case context_word::address:
                 if (part_ != function_part::returning) return saved_word(rip);
                 top_of_stack(0);
-                return read(word_bytes());
+                read(word_bytes());
+                return refuse_return_probe();
             case context_word::elapsed: {
                 if (!has_elapsed_) {
                     to_.compute(BPF_ADD, faults, 1);
@@ -404,6 +406,18 @@ private:
     [[nodiscard]] bool returned() const noexcept {
         return part_ == function_part::exit || part_ == function_part::returning ||
                part_ == function_part::system_call_exit;
+    }
+    /// The kernel's return probe of a caller that has gone on as this function is no address of
+    /// the program's.
+    void refuse_return_probe() {
+        to_.move(bpf::r2, bpf::r1);
+        to_.compute(BPF_RSH, bpf::r2, 12);
+        to_.load_constant(bpf::r3, return_probes >> 12);
+        to_.compute(BPF_XOR, bpf::r2, bpf::r3);
+        const std::size_t known = to_.jump_if(BPF_JNE, bpf::r2, 0);
+        to_.compute(BPF_ADD, faults, 1);
+        to_.move(bpf::r1, 0);
+        to_.here(known);
     }
     /// As it was where the function was entered.
     void kept_word(std::size_t n) {

@@ -63,6 +63,11 @@ namespace {
     }
 }
 
+/// Its first instruction is the one that returns: which of two uprobes there runs first is not
+/// told.
+[[nodiscard]] bool returns_at_entry(const attach_point& at) noexcept {
+    return at.returns.size() == 1 && at.returns[0] == at.offset;
+}
 [[nodiscard]] std::string where_of(const attach_point& at) {
     return at.file + ", offset " + std::to_string(at.offset);
 }
@@ -139,8 +144,10 @@ void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t
 void kernel_source::attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses,
                                    std::optional<std::uint32_t> entry) {
     const kernel_maps maps = maps_for(at);
-    const translation how{.entered = notes_for(clauses, entry), .entry = entry};
-    if (how.entered >= 0) {
+    const int notes = notes_for(clauses, entry);
+    const translation how{
+        .entered = notes, .entry = entry, .notes_here = notes >= 0 && returns_at_entry(at)};
+    if (notes >= 0 && !how.notes_here) {
         attach_point begin = at;
         begin.part = function_part::entry;
         attach_uprobe(begin, note_entries(session_, clauses, maps, how));
@@ -177,7 +184,7 @@ namespace {
 std::vector<point_left_out> kernel_source::attach(std::span<const planned_point> points) {
     std::vector<point_left_out> without;
     // Points with the same code have one program, which is told their numbers.
-    std::map<std::string, std::vector<std::size_t>> together;
+    std::map<std::string, std::vector<linked_clause>> together;
     std::map<std::string, file_descriptor> files;
     // Before the first of them is attached: what enters notes it.
     times_system_calls_ =
@@ -199,7 +206,8 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
             }
         }
         if (is_by_link(one.at)) {
-            together[one.clauses.size() == 1 ? code_key(one) : std::to_string(i)].push_back(i);
+            for (const std::uint32_t each : one.clauses)
+                together[code_key(one, each)].push_back({i, each});
             continue;
         }
         if (one.at.part == function_part::exit && asks_entry) {
@@ -211,16 +219,23 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
         attach(one.at, one.clauses, one.entry);
     }
     for (auto& [key, which] : together) attach_links(points, std::move(which), without);
+    std::sort(without.begin(), without.end(),
+              [](const point_left_out& a, const point_left_out& b) { return a.point < b.point; });
+    without.erase(std::unique(without.begin(), without.end(),
+                              [](const point_left_out& a, const point_left_out& b) {
+                                  return a.point == b.point;
+                              }),
+                  without.end());
     return without;
 }
 
-std::string kernel_source::code_key(const planned_point& of) const {
+std::string kernel_source::code_key(const planned_point& of, std::uint32_t clause) const {
     const attach_point& at = of.at;
-    std::string key = at.file + '\n' + std::to_string(static_cast<unsigned>(at.part)) + '\n' +
-                      std::to_string(at.process) + '\n';
-    const auto add = [&](std::uint32_t clause) {
+    std::string key = at.file + '\n' + std::to_string(static_cast<unsigned>(at.part)) +
+                      (returns_at_entry(at) ? "r\n" : "\n") + std::to_string(at.process) + '\n';
+    const auto add = [&](std::uint32_t number) {
         for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
-            const point::clauses::stream& code = session_.stream_of(clause, mode);
+            const point::clauses::stream& code = session_.stream_of(number, mode);
             key += std::to_string(code.output_bytes) + ' ';
             for (const auto& part : {session_.at(code.predicate), session_.at(code.action)}) {
                 key += std::to_string(part.size()) + ' ';
@@ -228,43 +243,46 @@ std::string kernel_source::code_key(const planned_point& of) const {
             }
         }
     };
-    add(of.clauses[0]);
+    add(clause);
     if (of.entry) add(*of.entry);
     return key;
 }
 
 void kernel_source::attach_links(std::span<const planned_point> points,
-                                 std::vector<std::size_t> which,
+                                 std::vector<linked_clause> which,
                                  std::vector<point_left_out>& without) {
-    const planned_point& first = points[which.front()];
+    const planned_point& first = points[which.front().point];
+    const std::span clause(&which.front().clause, 1);
     const function_part part = first.at.part;
     const bool is_session = part == function_part::exit;
     const auto kind = is_session ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
     const bool is_exit = is_session || part == function_part::returning;
-    const translation how{.by_cookie = first.clauses.size() == 1,
+    const int notes = is_exit ? notes_for(clause, first.entry) : -1;
+    const translation how{.by_cookie = true,
                           .is_session = is_session,
-                          .entered = is_exit ? notes_for(first.clauses, first.entry) : -1,
-                          .entry = first.entry};
-    if (part == function_part::returning && how.entered >= 0)
+                          .entered = notes,
+                          .entry = first.entry,
+                          .notes_here = notes >= 0 && returns_at_entry(first.at)};
+    if (part == function_part::returning && notes >= 0 && !how.notes_here)
         link_entries(points, which, maps, how, without);
     if (which.empty()) return;
-    const bpf_code code = translate(session_, first.clauses, part, maps, how);
+    const bpf_code code = translate(session_, clause, part, maps, how);
     const file_descriptor program = load_program(BPF_PROG_TYPE_KPROBE, code, where_of(first.at),
                                                  uprobe_links::attach_type_of(kind));
     std::vector<uprobe_links::place> places;
     std::vector<std::size_t> point_of;
-    for (const std::size_t each : which) {
-        const planned_point& one = points[each];
+    for (const linked_clause& each : which) {
+        const attach_point& at = points[each.point].at;
         const auto add = [&](std::uint64_t offset) {
-            places.push_back({offset, one.at.semaphore, one.clauses[0]});
-            point_of.push_back(each);
+            places.push_back({offset, at.semaphore, each.clause});
+            point_of.push_back(each.point);
         };
         if (part == function_part::returning) {
-            for (const std::uint64_t at : one.at.returns) add(at);
+            for (const std::uint64_t one : at.returns) add(one);
         } else {
-            add(one.at.offset);
+            add(at.offset);
         }
     }
     if (is_session && !describes_unseen_returns()) may_miss_returns_ = true;
@@ -275,20 +293,20 @@ void kernel_source::attach_links(std::span<const planned_point> points,
 }
 
 void kernel_source::link_entries(std::span<const planned_point> points,
-                                 std::vector<std::size_t>& which, const kernel_maps& maps,
+                                 std::vector<linked_clause>& which, const kernel_maps& maps,
                                  const translation& how, std::vector<point_left_out>& without) {
-    const planned_point& first = points[which.front()];
+    const attach_point& first = points[which.front().point].at;
     const auto kind = uprobe_links::kind::entries;
-    const file_descriptor program =
-        load_program(BPF_PROG_TYPE_KPROBE, note_entries(session_, first.clauses, maps, how),
-                     where_of(first.at), uprobe_links::attach_type_of(kind));
+    const file_descriptor program = load_program(
+        BPF_PROG_TYPE_KPROBE, note_entries(session_, {&which.front().clause, 1}, maps, how),
+        where_of(first), uprobe_links::attach_type_of(kind));
     std::vector<uprobe_links::place> places;
-    for (const std::size_t each : which)
-        places.push_back({points[each].at.offset, 0, points[each].clauses[0]});
-    uprobe_links::made made = uprobe_links::link(kind, first.at.file, places, program);
+    for (const linked_clause& each : which)
+        places.push_back({points[each.point].at.offset, 0, each.clause});
+    uprobe_links::made made = uprobe_links::link(kind, first.file, places, program);
     for (auto& each : made.links) attached_.push_back(std::move(each));
     for (auto each = made.without.rbegin(); each != made.without.rend(); ++each) {
-        without.push_back({which[each->place], std::move(each->cause)});
+        without.push_back({which[each->place].point, std::move(each->cause)});
         which.erase(which.begin() + static_cast<std::ptrdiff_t>(each->place));
     }
 }

@@ -111,13 +111,19 @@ private:
     void attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses,
                         std::optional<std::uint32_t> entry);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
-    void attach_links(std::span<const planned_point> points, std::vector<std::size_t> which,
+    /// Of a point, by its number, one of its clauses.
+    struct linked_clause {
+        std::size_t point;
+        std::uint32_t clause;
+    };
+    /// All have the same code.
+    void attach_links(std::span<const planned_point> points, std::vector<linked_clause> which,
                       std::vector<point_left_out>& without);
     /// Notes when these functions are entered. Those where that is not possible are left out.
-    void link_entries(std::span<const planned_point> points, std::vector<std::size_t>& which,
+    void link_entries(std::span<const planned_point> points, std::vector<linked_clause>& which,
                       const kernel_maps& maps, const translation& how,
                       std::vector<point_left_out>& without);
-    [[nodiscard]] std::string code_key(const planned_point& of) const;
+    [[nodiscard]] std::string code_key(const planned_point& of, std::uint32_t clause) const;
     /// Where it is noted when calls begin.
     [[nodiscard]] int entered();
     /// The same of functions at whose exits these clauses run, and what is kept for them; -1: they

@@ -34,6 +34,7 @@ public:
                                    std::span<const std::uint32_t> clauses) {
         if (how_.is_session) entry_of_session(session, clauses);
         firing_.begin(how_.is_session ? process_filter{} : maps_.only, how_.by_cookie);
+        if (how_.notes_here) note_entry(session, clauses);
         if (how_.entered >= 0) firing_.find_elapsed(how_.entered, of_point(clauses));
         const std::size_t narrow = firing_.jump_if_narrow();
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::lp64);

@@ -46,6 +46,8 @@ struct translation {
     /// clause, the kept_words that it left there.
     int entered = -1;
     std::optional<std::uint32_t> entry{};
+    /// The function returns where it is entered: it is noted by the same program.
+    bool notes_here = false;
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that

@@ -70,10 +70,12 @@ public:
             code_.begin() + static_cast<std::ptrdiff_t>(from), code_.end(),
             [](const point::instruction& one) {
                 using point::op;
-                const bool elapsed =
+                using point::context_word;
+                const auto what = static_cast<context_word>(one.what);
+                const bool may_be_unknown =
                     one.code == op::context &&
-                    one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
-                return elapsed || one.code == op::argument || one.code == op::load ||
+                    (what == context_word::elapsed || what == context_word::address);
+                return may_be_unknown || one.code == op::argument || one.code == op::load ||
                        one.code == op::store_text || one.code == op::store_bytes ||
                        (one.code >= op::divide && one.code <= op::remainder_unsigned);
             });

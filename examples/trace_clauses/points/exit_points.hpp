@@ -35,7 +35,8 @@ public:
 
     /// Why its exits are no trace points; null: they are.
     [[nodiscard]] const char* refusal(const program_function& of);
-    /// By which instructions one returns that is not refused.
+    /// By which instructions a function returns. If it is refused, only what is told of its entry
+    /// counts.
     [[nodiscard]] return_places::result places(const program_function& of) {
         return places_.of(of);
     }

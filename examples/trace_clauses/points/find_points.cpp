@@ -230,16 +230,23 @@ std::vector<point_finder::opened_file> point_finder::objects(const specification
     return found;
 }
 
+exit_points& point_finder::exits_of(const program_file& of) {
+    auto& exits = exits_[&of];
+    if (exits == nullptr) exits = std::make_unique<exit_points>(of);
+    return *exits;
+}
+
 const char* point_finder::make_exit(trace_point& into, const program_file& in,
                                     const program_function& of) {
-    auto& exits = exits_[&in];
-    if (exits == nullptr) exits = std::make_unique<exit_points>(in);
-    if (const char* const why = exits->refusal(of)) return why;
-    return_places::result places = exits->places(of);
+    exit_points& exits = exits_of(in);
+    if (const char* const why = exits.refusal(of)) return why;
+    return_places::result places = exits.places(of);
     if (places.doubt == nullptr && places.offsets.empty()) return "it never returns";
     into.at_return = true;
     into.returns = std::move(places.offsets);
     into.returns_elsewhere = places.doubt;
+    into.jumps = std::move(places.jumps);
+    into.repeats_entry = places.repeats_entry;
     return nullptr;
 }
 
@@ -261,6 +268,7 @@ point_finder::result point_finder::find_functions(const specification& what) {
     constexpr std::size_t most_overloads = 20;
     std::set<std::string> overloads;
     std::vector<std::pair<std::string, std::size_t>> also_inlined;  // and at how many places
+    std::vector<std::string> repeated;                              // entries
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {
             if (match.name.find('(') != std::string::npos && overloads.size() < most_overloads)
@@ -275,6 +283,9 @@ point_finder::result point_finder::find_functions(const specification& what) {
                         refused[why].push_back(match.name);
                         continue;
                     }
+                } else {
+                    made.repeats_entry = exits_of(*each.file).places(*match.function).repeats_entry;
+                    if (made.repeats_entry) repeated.push_back(match.name);
                 }
                 made.fields = {"uft", std::string(what.fields()[1]), each.name, match.name,
                                at_return ? "exit" : "entry"};
@@ -313,6 +324,12 @@ point_finder::result point_finder::find_functions(const specification& what) {
             all_of_them += (all_of_them.empty() ? "" : ", ") + in_quotes(each);
         found.notes.push_back(in_quotes(glob) + " means " + std::to_string(overloads.size()) +
                               " functions: " + all_of_them + "; with its arguments, one is meant");
+    }
+    if (!repeated.empty()) {
+        found.notes.push_back(with_others(in_quotes(repeated.front()), repeated.size()) +
+                              (repeated.size() > 1 ? " begin" : " begins") +
+                              " with a loop, or with what a call of itself has become: the entry "
+                              "fires each time");
     }
     if (!also_inlined.empty()) found.notes.push_back(told_as_inlined(also_inlined, "also "));
     if (!found.points.empty()) return found;

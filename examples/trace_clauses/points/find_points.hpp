@@ -52,6 +52,8 @@ struct trace_point {
     bool is_local = false;                    ///< of a function that no other file can call
     std::vector<std::uint64_t> returns{};     ///< of an exit: the offsets of its `ret` instructions
     const char* returns_elsewhere = nullptr;  ///< of an exit: why these are not known
+    std::vector<std::uint64_t> jumps{};  ///< of an exit: the offsets of jumps that may leave it
+    bool repeats_entry = false;          ///< of a function that jumps to its first instruction
     std::shared_ptr<const program_file> program{};  ///< of a function or probe
 
     /// "@@uft:*:libc.so.6:malloc:entry".
@@ -90,9 +92,10 @@ private:
     [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
                                                       std::optional<pid_t> process);
     [[nodiscard]] const inlined_calls& inlined_in(const program_file& of);
-    /// Why it is none; null: it is one.
+    /// Why it is no exit; null: it is one.
     [[nodiscard]] const char* make_exit(trace_point& into, const program_file& in,
                                         const program_function& of);
+    [[nodiscard]] exit_points& exits_of(const program_file& of);
     [[noreturn]] void no_such_object(std::string_view object) const;
 
     candidates among_;

@@ -20,7 +20,6 @@ constexpr std::uint64_t longest = std::uint64_t{4} << 20;  // of a function, in 
 constexpr const char* unknown_code = "its code is not known to its end";
 constexpr const char* goes_on_elsewhere = "it ends in a jump to another function (a tail call)";
 constexpr const char* unknown_jumps = "it has jumps whose targets are not known";
-constexpr const char* jumps_to_entry = "it jumps back to its first instruction";
 constexpr const char* entered_elsewhere = "other functions jump into it";
 constexpr const char* unknown_parts = "parts of it may have no names";
 constexpr const char* moves_stack = "it changes the address that it returns to";
@@ -45,6 +44,7 @@ return_places::return_places(const program_file& of, const elf_file& file, unwin
         for (const std::string& name : each.names) {
             const std::size_t at = name.find(part_mark);
             if (at != std::string::npos) parts_[name.substr(0, at)].push_back(&each);
+            if (name == "__morestack") morestack_ = each.address;
         }
     }
     for (const program_function& each : of.functions()) {
@@ -57,13 +57,38 @@ return_places::result return_places::of(const program_function& one) {
     pieces all;
     result made;
     made.doubt = doubt_of(one, all);
-    if (made.doubt != nullptr) return made;
+    made.repeats_entry = std::any_of(all.begin(), all.end(), [&one](const piece& each) {
+        return std::any_of(each.instructions.begin(), each.instructions.end(),
+                           [&one](const instruction& at) {
+                               return is_direct_jump(at.is) && at.target == one.address;
+                           });
+    });
+    if (made.doubt != nullptr) {
+        made.jumps = jumps_out_of(all);
+        return made;
+    }
     for (const piece& each : all) {
         for (const instruction& at : each.instructions) {
             if (at.is != flow::ret) continue;
             const auto offset = file_.offset_of(at.address, true);
             if (!offset) return {{}, unknown_code};
             made.offsets.push_back(*offset);
+        }
+    }
+    return made;
+}
+
+std::vector<std::uint64_t> return_places::jumps_out_of(const pieces& all) const {
+    std::vector<std::uint64_t> made;
+    for (const piece& each : all) {
+        for (const instruction& at : each.instructions) {
+            const bool leaves = at.is == flow::indirect_jump ||
+                                (is_direct_jump(at.is) &&
+                                 std::none_of(all.begin(), all.end(), [&at](const piece& into) {
+                                     return into.holds(at.target);
+                                 }));
+            const auto offset = leaves ? file_.offset_of(at.address, true) : std::nullopt;
+            if (offset && each.is_complete) made.push_back(*offset);
         }
     }
     return made;
@@ -148,6 +173,7 @@ const char* return_places::doubt_of_stack(const piece& one) const {
         // Code that may be loaded anywhere asks where it is by a call of the next instruction.
         const bool asks_where =
             i + 1 < all.size() && all[i + 1].is == flow::pop && at.target == all[i + 1].address;
+        if (at.is == flow::call && at.target == morestack_) return moves_stack;
         if (at.is == flow::call && one.holds(at.target) && at.target != one.from->address &&
             !asks_where)
             return moves_stack;
@@ -174,7 +200,7 @@ const char* return_places::doubt_of_jumps(const piece& one, const pieces& all) c
             if (++tables > most_tables || !is_switch(i, one, all)) return unknown_jumps;
         }
         if (!is_direct_jump(at.is)) continue;
-        if (at.target == entry) return jumps_to_entry;
+        if (at.target == entry) continue;
         const auto into = target_of(at.target);
         if (into == all.end()) return goes_on_elsewhere;
         if (!into->has_instruction_at(at.target)) return unknown_code;
@@ -248,6 +274,14 @@ const char* return_places::doubt_of_entries(const pieces& all) {
                                            });
         if (next != functions.end() && next->address < one.address + one.size)
             return entered_elsewhere;
+        // Nor may it lie in another one, which goes on into it.
+        constexpr int most_around = 8;
+        auto before = std::prev(next);
+        for (int i = 0; i < most_around && before != functions.begin(); ++i) {
+            --before;
+            if (before->address + before->size > one.address && !is_own(&*before))
+                return entered_elsewhere;
+        }
     }
     return nullptr;
 }

@@ -32,6 +32,8 @@ public:
     struct result {
         std::vector<std::uint64_t> offsets{};  ///< in the file
         const char* doubt = nullptr;           ///< why it may leave at other places, too
+        bool repeats_entry = false;            ///< it jumps to its first instruction
+        std::vector<std::uint64_t> jumps{};    ///< offsets of those that may lead out of it
     };
 
     return_places(const program_file& of, const elf_file& file, unwind_rules& rules);
@@ -57,6 +59,8 @@ private:
     };
     using pieces = std::vector<piece>;
 
+    [[nodiscard]] std::vector<std::uint64_t> jumps_out_of(const pieces& all) const;
+
     [[nodiscard]] piece decoded(const program_function& one) const;
     // Each returns why there is doubt; null: there is none.
     [[nodiscard]] const char* doubt_of(const program_function& one, pieces& all);
@@ -73,7 +77,8 @@ private:
     const elf_file& file_;
     unwind_rules& rules_;
     instruction_decoder decode_;
-    std::uint64_t got_ = 0;  // i386: what jump tables are relative to
+    std::uint64_t got_ = 0;        // i386: what jump tables are relative to
+    std::uint64_t morestack_ = 0;  // which calls what follows its call, on another stack; 0: none
     landing_pads pads_;
     // By the name before ".cold": the parts, and the functions that they may be of.
     std::map<std::string, std::vector<const program_function*>> parts_;

@@ -109,6 +109,15 @@ std::string moves_stacks(const std::vector<candidate>& files, const std::set<std
     });
 }
 
+std::string checks_leaks(const std::vector<candidate>& files, const std::set<std::string>& traced) {
+    constexpr std::array<std::string_view, 2> checking{"__lsan_do_leak_check",
+                                                       "__lsan_do_recoverable_leak_check"};
+    return first_of(files, traced, [&](const elf_file& file) {
+        const std::string by = function_of(file, checking);
+        return by.empty() ? by : "checks for leaks (LeakSanitizer)";
+    });
+}
+
 bool copies_stacks(const std::string& file) {
     constexpr std::array<std::string_view, 2> splitting{"__morestack", "runtime.morestack"};
     try {

@@ -28,6 +28,11 @@ namespace trace_clauses {
 [[nodiscard]] std::string unwinds_stacks(const std::vector<candidate>& files,
                                          const std::set<std::string>& exits);
 
+/// The same of what looks for leaks where the program ends, which is not possible under ptrace:
+/// then the program fails.
+[[nodiscard]] std::string checks_leaks(const std::vector<candidate>& files,
+                                       const std::set<std::string>& traced);
+
 /// Whether the stacks of a program move while functions are on them: Go's, and split ones. False,
 /// too, if it cannot be read.
 [[nodiscard]] bool copies_stacks(const std::string& file);

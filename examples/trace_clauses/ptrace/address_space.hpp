@@ -48,6 +48,7 @@ struct breakpoint {
     std::vector<std::uint32_t> points{};      ///< that fire there
     std::vector<std::uint32_t> entered{};     ///< those whose functions are entered there
     bool is_return_site = false;              ///< functions that are awaited return to here
+    bool is_tail_jump = false;                ///< a function that is awaited may go on as another
     bool is_loader = false;  ///< what is mapped changes before the loader comes by here
 };
 

@@ -25,19 +25,26 @@ void placed_points::add(const attach_point& at, std::uint32_t number, bool is_no
 
 void placed_points::set_in(address_space& memory, const mapped_file& code,
                            std::uint32_t point) const {
+    const auto breakpoint_at = [&](std::uint64_t offset) {
+        return code.holds(offset) ? memory.insert(code.begin + (offset - code.offset)) : nullptr;
+    };
     const auto set = [&](std::uint64_t offset, std::vector<std::uint32_t> breakpoint::*into) {
-        if (!code.holds(offset)) return;
-        breakpoint* const here = memory.insert(code.begin + (offset - code.offset));
+        breakpoint* const here = breakpoint_at(offset);
         if (here == nullptr) return;
         auto& points = here->*into;
         if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
     };
     const placed& one = points_[point];
-    if (one.at.part != function_part::returning) return set(one.at.offset, &breakpoint::points);
+    if (one.at.part != function_part::returning) {
+        set(one.at.offset, &breakpoint::points);
+        for (const std::uint64_t each : one.at.jumps) {
+            if (breakpoint* const here = breakpoint_at(each)) here->is_tail_jump = true;
+        }
+        return;
+    }
     if (one.is_noted) set(one.at.offset, &breakpoint::entered);
     for (const std::uint64_t each : one.at.returns) set(each, &breakpoint::points);
 }
-
 void placed_points::set_in(address_space& memory, ::pid_t process) {
     memory.forget_replaced();
     const std::vector<mapped_file> files = memory.files();

@@ -263,18 +263,20 @@ bool ptrace_source::has_hit(traced_thread& one) {
     if (!one.met_breakpoint(registers)) return false;
     const breakpoint* here = one.memory->at(registers.rip);
     if (!one.silent) {
+        const bool by_jump = std::exchange(one.jumps_from, 0) == registers.rsp;
         if (here->is_loader) {
             points_.set_in(*one.memory, one.process);
             here = one.memory->at(registers.rip);
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
+        if (here != nullptr && here->is_tail_jump) one.jumps_from = registers.rsp;
         if (here != nullptr) {
             for (const std::uint32_t each : here->entered)
                 entered_[one.process].enter(each, registers.rsp, begin(one, each, registers));
             for (const std::uint32_t each : here->points) {
                 switch (points_[each].at.part) {
                     case function_part::exit:
-                        await_return(one, each, registers);
+                        await_return(one, each, registers, by_jump);
                         break;
                     case function_part::returning: {
                         if (!points_[each].is_noted) {
@@ -313,13 +315,17 @@ entered_call ptrace_source::begin(const traced_thread& one, std::uint32_t point,
 }
 
 void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
-                                 const thread_registers& registers) {
-    // What had its return address in the same place has been left without a return, unless it has
-    // gone on as this function. What is below on this stack has been, too, but may as well be on
-    // another stack: it is forgotten when there is too much.
-    std::erase_if(one.returns, [&](const awaited_return& other) {
-        return other.stack == registers.rsp && other.point == point;
-    });
+                                 const thread_registers& registers, bool by_jump) {
+    // A call has put its return address where that of others was: they have been left without a
+    // return. One that has come by a tail call returns together with them. What is below on this
+    // stack has been left, too, but may as well be on another stack: it is forgotten when there is
+    // too much.
+    if (!by_jump) {
+        std::erase_if(one.returns, [&](const awaited_return& other) {
+            return other.stack == registers.rsp &&
+                   (other.point == point || !points_[other.point].at.jumps.empty());
+        });
+    }
     constexpr std::size_t most_awaited = 65536;
     if (one.returns.size() >= most_awaited) {
         std::erase_if(one.returns,

@@ -16,6 +16,7 @@
 #include <trace_ring/point/specification.hpp>
 
 #include "../../expressions/parse.hpp"
+#include "../firings/asked_values.hpp"
 #include "../firings/kept_words.hpp"
 #include "../language/type_names.hpp"
 #include "../points/find_points.hpp"
@@ -187,6 +188,14 @@ private:
             compiled made;
             try {
                 made = compiled_for(clause, &each, types);
+                if (each.at_return && each.repeats_entry &&
+                    (!made.entry.empty() || asks_elapsed(made.predicate) ||
+                     asks_elapsed(made.action))) {
+                    throw mistake{
+                        clause.points.front().column, clause.points.front().length,
+                        "neither 'elapsed' nor arguments are known at its exit: it begins "
+                        "with a loop, or with what a call of itself has become"};
+                }
                 ++compiled_ones;
             } catch (const mistake& why) {
                 if (!first_mistake) first_mistake = why;
@@ -196,8 +205,8 @@ private:
             // A clause that keeps arguments runs by itself, as each keeps its own.
             auto& point = by_place_[key_of(made.entry.empty() ? keeps_nothing : group)];
             if (point.clauses.empty()) {
-                point.at = {each.file, each.offset, part, process, each.semaphore_offset,
-                            each.mode, each.returns};
+                point.at = {each.file, each.offset,  part,      process, each.semaphore_offset,
+                            each.mode, each.returns, each.jumps};
                 point.returns_elsewhere = each.returns_elsewhere;
             }
             if (!made.entry.empty()) {

@@ -3,6 +3,8 @@
 
 #include "loaded_code.hpp"
 
+#include "../firings/return_probe.hpp"
+
 #include <trace_ring/policy/clock/monotonic.hpp>
 
 #include <algorithm>
@@ -142,6 +144,8 @@ const symbols::loaded_module* loaded_code::module_of(::pid_t number, std::uint64
 
 std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_address,
                                       std::uint64_t time) {
+    // Where the kernel awaits a return, nobody but the kernel knows the address.
+    if (is_return_probe(return_address)) return "a return that the kernel awaits";
     if (time >= read_at_) refresh();
     process& of = processes_[number];
     const mapping* const at = mapped_at(number, of, return_address, time);

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-#include "return_probes.hpp"
+#include "harm.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -78,6 +78,19 @@ void leave_out_return_probes(plan& from, bool or_refuse) {
     std::erase_if(from.points, awaits_return);
     if (is_empty(from)) throw kernel_refusal(told);
     from.notes.push_back(told);
+}
+
+std::string harm_by_ptrace(const plan& of, ::pid_t process) {
+    std::set<std::string> files;
+    for (const planned_point& each : of.points) files.insert(each.at.file);
+    const std::string why = checks_leaks(of.files, files);
+    if (why.empty()) return {};
+    std::ifstream in("/proc/" + std::to_string(process) + "/environ");
+    for (std::string one; std::getline(in, one, '\0');) {
+        const bool is_asked = one.starts_with("ASAN_OPTIONS=") || one.starts_with("LSAN_OPTIONS=");
+        if (is_asked && one.find("detect_leaks=0") != std::string::npos) return {};
+    }
+    return why + ", which fails under ptrace (ASAN_OPTIONS=detect_leaks=0 lets it be traced)";
 }
 
 void leave_out_times_on_moving_stacks(plan& from) {

@@ -3,13 +3,18 @@
 #pragma once
 
 /// @file
-/// Exits for which the kernel would replace addresses to return to, in programs that need these.
+/// Points that would harm the traced program: exits for which the kernel would replace addresses to
+/// return to, where these are needed, and leaks that are looked for under ptrace.
 /// @code
 ///   plan made = make_plan(script, files, how);
 ///   leave_out_return_probes(made, may_use_ptrace);  // or throws kernel_refusal
 /// @endcode
 /// The kernel does so (uretprobes) where it is not known by which instructions a function returns.
 /// An exception through such a function ends the program, and so do several stacks.
+
+#include <sys/types.h>
+
+#include <string>
 
 #include "plan.hpp"
 
@@ -19,6 +24,10 @@ namespace trace_clauses {
 /// `or_refuse`, throws kernel_refusal instead: another source can trace them. It does so, too, if
 /// no point remains.
 void leave_out_return_probes(plan& from, bool or_refuse);
+
+/// Why ptrace would make the traced program fail; empty: it would not. `process`: that is traced,
+/// or that has the environment of this one.
+[[nodiscard]] std::string harm_by_ptrace(const plan& of, ::pid_t process);
 
 /// Takes points out, with a note, whose clauses ask for `elapsed` or arguments at exits in programs
 /// whose stacks move: there a call is not known again by its place on the stack. Throws
