@@ -7,6 +7,8 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
@@ -66,7 +68,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_option("--interval", into.interval,
                    "Shows counts and histograms each so many seconds, too")
         ->option_text("SECONDS")
-        ->check(CLI::Range(0.1, 86400.0));
+        ->check(CLI::Range(0.1, 86400.0))
+        ->check([](const std::string& text) {  // which is in every range
+            return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number"
+                                                                  : std::string();
+        });
     app.add_option("--list", into.list,
                    "Lists the functions and probes that match, as 'libc*:mal*', with their "
                    "arguments, or the system calls, as 'syscall:open*', and ends")

@@ -263,13 +263,13 @@ bool ptrace_source::has_hit(traced_thread& one) {
     if (!one.met_breakpoint(registers)) return false;
     const breakpoint* here = one.memory->at(registers.rip);
     if (!one.silent) {
-        const bool by_jump = std::exchange(one.jumps_from, 0) == registers.rsp;
+        const bool by_jump = one.jumps_with == registers.rsp && one.jumps_to == registers.rip;
+        one.jumps_with = one.jumps_to = 0;
         if (here->is_loader) {
             points_.set_in(*one.memory, one.process);
             here = one.memory->at(registers.rip);
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
-        if (here != nullptr && here->is_tail_jump) one.jumps_from = registers.rsp;
         if (here != nullptr) {
             for (const std::uint32_t each : here->entered)
                 entered_[one.process].enter(each, registers.rsp, begin(one, each, registers));
@@ -296,7 +296,12 @@ bool ptrace_source::has_hit(traced_thread& one) {
     if (here == nullptr) {
         static_cast<void>(one.set_registers(registers));
     } else {
+        const bool jumps = here->is_tail_jump;
         pass(one, registers, *here);
+        if (jumps && !one.status && one.get_registers(registers)) {
+            one.jumps_with = registers.rsp;
+            one.jumps_to = registers.rip;
+        }
     }
     if (!one.status) one.go_on();
     return true;

@@ -49,7 +49,9 @@ struct traced_thread {
     std::optional<int> status{};            // that it has stopped or ended with; not looked at yet
     std::vector<int> signals{};             // to be given to it when it goes on
     std::vector<awaited_return> returns{};  // the innermost last
-    std::uint64_t jumps_from = 0;  // where its stack was when it came to a tail call; 0: it did not
+    // By a tail call, if it has come by one: where its stack was, and where it goes on.
+    std::uint64_t jumps_with = 0;
+    std::uint64_t jumps_to = 0;
 
     [[nodiscard]] bool get_registers(thread_registers& into) const noexcept;
     [[nodiscard]] bool set_registers(const thread_registers& from) const noexcept;

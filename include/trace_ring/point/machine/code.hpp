@@ -36,7 +36,8 @@ enum class op : std::uint8_t {
     constant,       ///< `value`, sign-extended
     constant_high,  ///< x with `value` in its high half: for constants of more than 32 bits
     context,        ///< the firing's word number `what`: a context_word
-    argument,       ///< the called function's argument number `what`, by its calling convention
+    argument,       ///< the called function's argument number `what`, by its calling convention;
+                    ///< where a function exits, word `what` of those that its entry has kept
     reg,            ///< the register number `what`, as below
     load,           ///< the number of width `what` at address x + `value` in the process
     add,            ///< w + x, modulo 2^64, as all arithmetic is
