@@ -129,6 +129,7 @@ def main():
         for bits, program in ((64, given.known_64), (32, given.known_32)):
             values(given, bpftrace, bits, program, out)
         costs(given, bpftrace, out)
+        times_of_calls(given, bpftrace, out)
         breakpoints(given, folder)
     return 0
 
@@ -199,6 +200,31 @@ def costs(given, bpftrace, out):
         print(f"{name}, with capture: {statistics.median(all_of):.2f} of the bare rate "
               f"({min(all_of):.2f} to {max(all_of):.2f})")
     print(f"lost by trace-clauses: {', '.join(lost)}", flush=True)
+
+
+def times_of_calls(given, bpftrace, out):
+    """A histogram of how long calls take, which needs their entries and their exits."""
+    program, calls = given.known_64, given.calls
+    ratios, ours_alone = [], []
+    for _ in range(given.rounds):
+        untraced = run_time(program, calls)
+        tracing = Tracer([given.trace_clauses, "--source", "kernel", "--all", "-e",
+                          f"@@uft:*:{program}:handle:exit {{ hist(elapsed); }} "
+                          f"@@uft:*:{program}:main:entry {{ }}"], "2 points", out)
+        ours = run_time(program, calls) - untraced
+        tracing.end()
+        tracing = Tracer([bpftrace, "-e",
+                          f"uprobe:{program}:handle {{ @begin[tid] = nsecs; }} "
+                          f"uretprobe:{program}:handle /@begin[tid]/ {{ "
+                          "@ns = hist(nsecs - @begin[tid]); delete(@begin[tid]); }"], "", out)
+        time.sleep(3)
+        theirs = run_time(program, calls) - untraced
+        tracing.end()
+        ratios.append(ours / theirs)
+        ours_alone.append(ours / calls * 1e6)
+    print(f"hist(elapsed): {statistics.median(ours_alone):.2f} us a call, "
+          f"{statistics.median(ratios):.2f} of bpftrace's time ({min(ratios):.2f} to {max(ratios):.2f})",
+          flush=True)
 
 
 def breakpoints(given, folder):

@@ -121,6 +121,57 @@ BOOST_AUTO_TEST_CASE(functions_are_where_nm_says) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(functions_have_the_names_that_their_authors_wrote) {
+    const test::folder folder;
+    const std::string path = folder / "named";
+    constexpr const char* text = R"(
+namespace shop {
+template <class T> __attribute__((noinline)) T twice(T n) { return n + n; }
+template <class T> struct list {
+    __attribute__((noinline)) T at(int n) const { return T(n); }
+    template <class U> __attribute__((noinline)) unsigned long with(U n, const char *) { return n; }
+};
+struct rows {
+    __attribute__((noinline)) int operator[](int n) const { return n; }
+    __attribute__((noinline)) bool operator>(const rows &) const { return false; }
+    template <class T> __attribute__((noinline)) int operator()(T n) const { return n; }
+    __attribute__((noinline)) explicit operator long() const { return 3; }
+};
+__attribute__((noinline)) int sum(const int (&row)[3]) { return row[0]; }
+}
+int main() {
+    const int row[3] = {1, 2, 3};
+    shop::list<int> all;
+    shop::rows one;
+    return shop::twice(1) + (int)shop::twice(2.5) + all.at(1) + (int)all.with(2L, "") + one[1] +
+           (one > one) + one(7) + (int)(long)one + shop::sum(row);
+})";
+    if (!build(path, text, "c++", 64, "-O0")) return;
+    const program_file file(path);
+    const std::vector<std::pair<std::string, std::size_t>> all{
+        {"shop::twice<int>", 1},
+        {"shop::twice<int>(int)", 1},
+        {"int shop::twice<int>(int)", 1},
+        {"shop::twice", 2},
+        {"shop::tw*", 2},
+        {"shop::list<int>::at", 1},
+        {"shop::list::at", 1},
+        {"shop::list<int>::at(int) const", 1},
+        {"shop::list<int>::with<long>", 1},
+        {"shop::list::with", 1},
+        {"shop::rows::operator[]", 1},
+        {"shop::rows::operator[](int) const", 1},
+        {"shop::rows::operator>", 1},
+        {"shop::rows::operator()<int>", 1},
+        {"shop::rows::operator()<int>(int) const", 1},
+        {"shop::rows::operator long", 1},
+        {"shop::sum(int const (&) [3])", 1},
+        {"shop::sum", 1},
+        {"twice", 0},
+        {"shop::twice<long>", 0}};
+    for (const auto& [name, count] : all) BOOST_TEST(file.functions(name).size() == count, name);
+}
+
 BOOST_AUTO_TEST_CASE(an_offset_leads_to_the_functions_own_code) {
     const test::folder folder;
     // The program prints its function's first bytes, as they are in memory.

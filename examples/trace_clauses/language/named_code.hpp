@@ -170,9 +170,10 @@ private:
     }
     void need_abi(const expression& of) const {
         if (in_.keeps_to_abi) return;
-        refuse(of,
-               "nothing tells where it is: there is no debug information, and the function is not "
-               "exported (--assume-abi takes the usual place)");
+        refuse(
+            of,
+            "nothing tells where it is: no debug information is found for the function, and it is "
+            "not exported (--assume-abi takes the usual place)");
     }
     /// What is in a known place: the address of what is in memory, else nothing.
     operand at_place(const expression& of, type_id declared, const value_place& place,

@@ -98,6 +98,59 @@ namespace {
     return name;
 }
 
+/// The demangler tells what a template function returns, and of no other: "int twice<int>(int)" is
+/// "twice<int>(int)".
+[[nodiscard]] std::string without_result(const std::string& name) {
+    std::size_t end = name.rfind(')');
+    for (int depth = 0; end != std::string::npos; --end) {
+        depth += name[end] == ')' ? 1 : name[end] == '(' ? -1 : 0;
+        if (depth == 0) break;
+        if (end == 0) return name;
+    }
+    // Behind the template's arguments; those of an operator's sign are none.
+    if (end == std::string::npos || end == 0 || name[end - 1] != '>') return name;
+    int depth = 0;
+    for (std::size_t at = end; at-- > 0;) {
+        const char c = name[at];
+        depth += c == '>' || c == ')' ? 1 : c == '<' || c == '(' ? -1 : 0;
+        if (depth < 0) return name;
+        if (depth == 0 && c == ' ') return name.substr(at + 1);
+    }
+    return name;
+}
+
+/// What the author of a program may mean: a name as it stands in the source, or a pattern.
+class wanted_name {
+public:
+    explicit wanted_name(std::string_view glob)
+        : glob_(glob),
+          behind_(glob_ + "("),
+          with_parameters_(glob_ + "(*)*"),
+          in_source_(as_in_source(glob_)) {}
+
+    /// A name as the linker has it.
+    [[nodiscard]] bool matches(std::string_view name) const { return matches_glob(glob_, name); }
+    /// As the demangler writes it.
+    [[nodiscard]] bool matches_written(const std::string& written, bool is_rust) const {
+        if (is_one_of(written)) return true;
+        if (is_rust) return matches(without_generics(written)) || matches_glob(in_source_, written);
+        const std::string plain = without_result(written);
+        return is_one_of(plain) || is_one_of(without_generics(plain));
+    }
+
+private:
+    /// With its parameters or without. A name with "[3]" in it is first of all itself.
+    [[nodiscard]] bool is_one_of(const std::string& name) const {
+        return name == glob_ || name.starts_with(behind_) || matches_glob(glob_, name) ||
+               matches_glob(with_parameters_, name);
+    }
+
+    std::string glob_;
+    std::string behind_;
+    std::string with_parameters_;
+    std::string in_source_;
+};
+
 }  // namespace
 
 std::string name_reader::operator()(const std::string& name) {
@@ -334,22 +387,18 @@ program_file::program_file(std::string path, std::string shown)
 
 std::vector<program_file::match> program_file::functions(std::string_view glob) const& {
     std::vector<match> found;
-    const std::string in_source = as_in_source(std::string(glob));
-    const std::string with_parameters = std::string(glob) + "(*)*";
+    const wanted_name wanted(glob);
     const bool mangled = is_mangled(glob);
     name_reader readable;
     for (const program_function& each : functions_) {
         for (const std::string& name : each.names) {
-            if (matches_glob(glob, name)) {
+            if (wanted.matches(name)) {
                 found.push_back({&each, name});
                 break;
             }
             if (mangled || !is_mangled(name)) continue;
             std::string written = without_tags(readable(name));
-            const bool is_rust = name.starts_with("_R");
-            if (matches_glob(glob, written) || matches_glob(with_parameters, written) ||
-                (is_rust && (matches_glob(in_source, written) ||
-                             matches_glob(glob, without_generics(written))))) {
+            if (wanted.matches_written(written, name.starts_with("_R"))) {
                 found.push_back({&each, std::move(written)});
                 break;
             }
