@@ -430,6 +430,18 @@ BOOST_AUTO_TEST_CASE(code_that_optimizers_have_changed_is_counted_as_it_runs_or_
          "@@uft:*:recursion:even:exit, @@uft:*:recursion:odd:exit { count(func, (int)retval); }",
          {"  \"even\", 1: 6\n", "  \"odd\", 1: 5\n"},
          ""},
+        // Two clauses at one exit, each with what it keeps of the entry.
+        {"keeps",
+         head + "N int leaf(int n) { return n + 1; }\n"
+                "N int ends(int n, int m) { if (n == 2) return 77; return leaf(n * m); }\n"
+                "int main() { for (int i = 0; i < 4; ++i) printf(\"%d\\n\", ends(i, 10));\n"
+                "  return 7; }\n",
+         "-O2",
+         "@@uft:*:keeps:ends:exit { count(n, m, retval); } "
+         "@@uft:*:keeps:ends:exit when n > 1 { count(m, n); }",
+         {"  0, 10, 1: 1\n", "  1, 10, 11: 1\n", "  2, 10, 77: 1\n", "  3, 10, 31: 1\n",
+          "  10, 2: 1\n", "  10, 3: 1\n", "6 ran, 2 not wanted"},
+         ""},
         // What a longjmp leaves does not exit, although its caller returns to the same place later.
         {"leaves",
          head + "jmp_buf back;\n"

@@ -271,12 +271,14 @@ bool ptrace_source::has_hit(traced_thread& one) {
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
         if (here != nullptr) {
+            // One that has come by a tail call returns together with those that it came from.
+            if (!by_jump) forget_left(one, here->points, registers);
             for (const std::uint32_t each : here->entered)
                 entered_[one.process].enter(each, registers.rsp, begin(one, each, registers));
             for (const std::uint32_t each : here->points) {
                 switch (points_[each].at.part) {
                     case function_part::exit:
-                        await_return(one, each, registers, by_jump);
+                        await_return(one, each, registers);
                         break;
                     case function_part::returning: {
                         if (!points_[each].is_noted) {
@@ -319,18 +321,23 @@ entered_call ptrace_source::begin(const traced_thread& one, std::uint32_t point,
     return made;
 }
 
+/// A call of these points' function has put its return address where that of others was: they have
+/// been left without a return. What is below on this stack has been left, too, but may as well be
+/// on another stack: it is forgotten when there is too much.
+void ptrace_source::forget_left(traced_thread& one, std::span<const std::uint32_t> points,
+                                const thread_registers& registers) {
+    const bool any = std::any_of(points.begin(), points.end(), [this](std::uint32_t each) {
+        return points_[each].at.part == function_part::exit;
+    });
+    if (!any) return;
+    std::erase_if(one.returns, [&](const awaited_return& other) {
+        const bool is_same = std::find(points.begin(), points.end(), other.point) != points.end();
+        return other.stack == registers.rsp && (is_same || !points_[other.point].at.jumps.empty());
+    });
+}
+
 void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
-                                 const thread_registers& registers, bool by_jump) {
-    // A call has put its return address where that of others was: they have been left without a
-    // return. One that has come by a tail call returns together with them. What is below on this
-    // stack has been left, too, but may as well be on another stack: it is forgotten when there is
-    // too much.
-    if (!by_jump) {
-        std::erase_if(one.returns, [&](const awaited_return& other) {
-            return other.stack == registers.rsp &&
-                   (other.point == point || !points_[other.point].at.jumps.empty());
-        });
-    }
+                                 const thread_registers& registers) {
     constexpr std::size_t most_awaited = 65536;
     if (one.returns.size() >= most_awaited) {
         std::erase_if(one.returns,

@@ -103,8 +103,9 @@ private:
               const entered_call* begun = nullptr);
     [[nodiscard]] entered_call begin(const traced_thread& one, std::uint32_t point,
                                      const thread_registers& registers) const;
-    void await_return(traced_thread& one, std::uint32_t point, const thread_registers& registers,
-                      bool by_jump);
+    void forget_left(traced_thread& one, std::span<const std::uint32_t> points,
+                     const thread_registers& registers);
+    void await_return(traced_thread& one, std::uint32_t point, const thread_registers& registers);
     void returned(traced_thread& one, const thread_registers& registers);
     void pass(traced_thread& one, thread_registers& registers, const breakpoint& of);
     bool stop(traced_thread& one);
