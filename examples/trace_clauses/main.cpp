@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -42,6 +43,7 @@
 #include "session/plan.hpp"
 #include "session/results.hpp"
 #include "session/source.hpp"
+#include "session/whole_lines.hpp"
 #include "stacks/loaded_code.hpp"
 
 namespace trace_clauses {
@@ -127,7 +129,7 @@ public:
                 std::any_of(each.statements.begin(), each.statements.end(), has_stack))
                 code_ = std::make_unique<loaded_code>();
         }
-        results_ = std::make_unique<results>(to_.get(), std::cout, code_.get());
+        results_ = std::make_unique<results>(to_.get(), out_, code_.get());
         for (const auto& each : of.code_of)
             results_->add(each.name, each.statements, each.clause, of.clauses[each.clause].name);
     }
@@ -215,7 +217,7 @@ private:
                            .faults = of.faults},
                           output);
         });
-        std::cout.flush();
+        out_.flush();
     }
     /// What a clause of the session itself said.
     struct own_result {
@@ -295,6 +297,8 @@ private:
 
     const options& wanted_;
     const plan& plan_;
+    whole_lines lines_{STDOUT_FILENO};
+    std::ostream out_{&lines_};
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<loaded_code> code_;  // if there are stacks

@@ -116,15 +116,18 @@ void ptrace_source::seize(::pid_t process) {
 
 // --- What happens -----------------------------------------------------------------------------
 
-bool ptrace_source::wait(int milliseconds) {
-    if (!places_are_known_ && begin_ == from::now) {
-        std::set<std::pair<address_space*, ::pid_t>> all;
-        for (const auto& [tid, one] : threads_) {
-            if (!one.silent && !one.leaves) all.emplace(one.memory.get(), one.process);
-        }
-        for (const auto& [memory, process] : all) points_.set_in(*memory, process);
-        places_are_known_ = true;
+void ptrace_source::set_points() {
+    if (places_are_known_ || begin_ != from::now) return;
+    std::set<std::pair<address_space*, ::pid_t>> all;
+    for (const auto& [tid, one] : threads_) {
+        if (!one.silent && !one.leaves) all.emplace(one.memory.get(), one.process);
     }
+    for (const auto& [memory, process] : all) points_.set_in(*memory, process);
+    places_are_known_ = true;
+}
+
+bool ptrace_source::wait(int milliseconds) {
+    set_points();
     using clock = std::chrono::steady_clock;
     const auto end = clock::now() + std::chrono::milliseconds(milliseconds);
     while (!runs_.much()) {

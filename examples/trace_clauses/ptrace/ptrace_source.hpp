@@ -68,6 +68,8 @@ public:
     /// `entry`: of an exit, as planned_point has it.
     void attach(const attach_point& at, std::span<const std::uint32_t> clauses,
                 std::optional<std::uint32_t> entry = std::nullopt);
+    /// Sets the points that are not set yet, before the next `wait` does so.
+    void set_points();
     /// No point fires any more: the programs are as they were, and go on untraced.
     void detach() noexcept;
 

@@ -68,7 +68,12 @@ public:
     [[nodiscard]] std::vector<point_left_out> attach(
         std::span<const planned_point> points) override {
         if constexpr (!waits) return from_.attach(points);
-        for (const planned_point& each : points) from_.attach(each.at, each.clauses, each.entry);
+        if constexpr (waits) {
+            for (const planned_point& each : points)
+                from_.attach(each.at, each.clauses, each.entry);
+            // What is told to be set is set.
+            from_.set_points();
+        }
         return {};
     }
     void detach() noexcept override { from_.detach(); }
