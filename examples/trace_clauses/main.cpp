@@ -31,6 +31,7 @@
 #include "../launching/launched_program.hpp"
 #include "../launching/outliving.hpp"
 #include "../launching/signals.hpp"
+#include "firings/stack_snapshot.hpp"
 #include "kernel/bpf_system.hpp"
 #include "kernel/kernel_source.hpp"
 #include "kernel/process_numbers.hpp"
@@ -43,8 +44,10 @@
 #include "session/plan.hpp"
 #include "session/results.hpp"
 #include "session/source.hpp"
+#include "session/stored_values.hpp"
 #include "session/whole_lines.hpp"
 #include "stacks/loaded_code.hpp"
+#include "stacks/stack_unwinder.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -111,29 +114,35 @@ public:
         if (wanted.from == options::source::ptrace) {
             using from = ptrace_source::from;
             source_ = std::make_unique<source_of<ptrace_source>>(
-                of.code, wanted.command.empty() ? from::now : from::next_program);
+                of.code, wanted.command.empty() ? from::now : from::next_program, stack_bytes());
         } else {
-            source_ = std::make_unique<source_of<kernel_source>>(of.code, wanted.ring);
+            source_ =
+                std::make_unique<source_of<kernel_source>>(of.code, wanted.ring, stack_bytes());
         }
         if (!wanted.output.empty()) {
             to_ = std::make_unique<results::recorder>(tr::recorder_options{
                 .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
         }
         const auto has_stack = [](const statement& one) {
-            return std::any_of(one.fields.begin(), one.fields.end(), [](const stored_field& each) {
-                return each.type == tr::field_type::address && each.form == tr::field_form::array;
-            });
+            return std::any_of(one.fields.begin(), one.fields.end(), is_stack);
         };
         for (const auto& each : of.code_of) {
             if (code_ == nullptr &&
                 std::any_of(each.statements.begin(), each.statements.end(), has_stack))
                 code_ = std::make_unique<loaded_code>();
         }
+        if (code_ != nullptr) unwinder_ = std::make_unique<stack_unwinder>(*code_);
         results_ = std::make_unique<results>(to_.get(), out_, code_.get());
         for (const auto& each : of.code_of)
             results_->add(each.name, each.statements, each.clause, of.clauses[each.clause].name);
+        for (const auto& [entry, exit] : of.spans) results_->join(entry, exit);
     }
 
+    /// Names the started program, which may end before its name can be read.
+    void started(::pid_t process) {
+        const std::string& file = wanted_.command.front();
+        results_->name(static_cast<std::uint32_t>(process), file.substr(file.rfind('/') + 1));
+    }
     void begin() {
         // Told only when all points are attached: the kernel may refuse, and then another session,
         // by ptrace, begins.
@@ -214,10 +223,39 @@ private:
                            .pid = of.pid,
                            .tid = of.tid,
                            .bits = static_cast<std::uint8_t>(of.bits),
-                           .faults = of.faults},
-                          output);
+                           .faults = of.faults,
+                           .comm = {of.comm, ::strnlen(of.comm, sizeof of.comm)},
+                           .call = of.call},
+                          with_callers(of, output));
         });
         out_.flush();
+    }
+    /// Bytes of a stack that are copied; a multiple of the steps.
+    [[nodiscard]] std::uint32_t stack_bytes() const noexcept {
+        return (wanted_.stack + stack_snapshot::step - 1) / stack_snapshot::step *
+               stack_snapshot::step;
+    }
+    /// What a clause stored, with the addresses in its stacks by unwind information, where there is
+    /// a snapshot behind it.
+    [[nodiscard]] std::span<const std::byte> with_callers(const firing_record& of,
+                                                          std::span<const std::byte> output) {
+        const auto mode = of.bits == 64 ? program_mode::lp64 : program_mode::ilp32;
+        const std::size_t bytes = plan_.code.stream_of(of.clause, mode).output_bytes;
+        const auto snapshot = output.subspan(std::min(output.size(), snapshot_at(bytes)));
+        if (unwinder_ == nullptr || snapshot.empty()) return output.first(bytes);
+        unwound_.assign(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(bytes));
+        for (const statement& one : plan_.code_of[of.clause].statements) {
+            for (const stored_field& each : one.fields) {
+                if (!is_stack(each)) continue;
+                std::vector<std::uint64_t> addresses(each.count);
+                const std::size_t count =
+                    unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses);
+                // Nothing is known of code that is in no file: then there are frame pointers.
+                if (count == 0) continue;
+                std::memcpy(unwound_.data() + each.offset, addresses.data(), 8 * addresses.size());
+            }
+        }
+        return unwound_;
     }
     /// What a clause of the session itself said.
     struct own_result {
@@ -275,6 +313,14 @@ private:
             std::cerr << "trace-clauses: " << code_->unnamed()
                       << " addresses in stacks have no name: no file is known to have been there\n";
         }
+        if (unwinder_ != nullptr && unwinder_->cut() != 0) {
+            std::cerr << "trace-clauses: " << unwinder_->cut()
+                      << " stacks are cut: more was not copied of them (--stack)\n";
+        }
+        if (unwinder_ != nullptr && unwinder_->ended_early() != 0) {
+            std::cerr << "trace-clauses: " << unwinder_->ended_early()
+                      << " stacks end at code that has no unwind information\n";
+        }
         if (code_ != nullptr && code_->lost() != 0) {
             std::cerr << "trace-clauses: the kernel has lost " << code_->lost()
                       << " messages of what was mapped: names in stacks may be missing or wrong\n";
@@ -302,6 +348,8 @@ private:
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<loaded_code> code_;  // if there are stacks
+    std::unique_ptr<stack_unwinder> unwinder_;
+    std::vector<std::byte> unwound_;
     std::unique_ptr<results> results_;
     std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
     std::size_t attached_ = 0;
@@ -325,14 +373,14 @@ private:
     plan made = make_plan(script, files_for(wanted), planning_for(wanted, process));
     leave_out_times_on_moving_stacks(made);
     const ::pid_t example = wanted.process != 0 ? wanted.process : ::getpid();
-    const std::string harm = wanted.all ? std::string() : harm_by_ptrace(made, example);
     if (wanted.from == options::source::ptrace) {
+        const std::string harm = harm_by_ptrace(made, example);
         if (!harm.empty()) throw std::runtime_error("no tracing by ptrace: " + harm);
         return made;
     }
-    const bool has_choice =
-        wanted.from != options::source::kernel && !wanted.all && !wanted.children && harm.empty();
-    leave_out_return_probes(made, has_choice);
+    const bool may_use_ptrace =
+        wanted.from != options::source::kernel && !wanted.all && !wanted.children;
+    leave_out_return_probes(made, may_use_ptrace, example);
     return made;
 }
 
@@ -340,6 +388,7 @@ int trace_program(const options& wanted, const std::string& script) {
     launched_program program(wanted.command);
     const plan made = plan_for(wanted, script, program.process());
     session running(wanted, made);
+    running.started(program.process());
     running.begin();
     const signal_taker taking(
         program.process(),

@@ -13,6 +13,8 @@
 #include <map>
 #include <string>
 
+#include "firings/stack_snapshot.hpp"
+
 namespace trace_clauses {
 
 bool parse(int argc, char** argv, options& into, int& status) {
@@ -59,6 +61,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 30));
+    app.add_option(
+           "--stack", into.stack,
+           "Bytes of the stack that are copied to find who has called, by unwind "
+           "information; 0: callers are found by frame pointers alone, which costs less (8K)")
+        ->option_text("SIZE")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(0U, stack_snapshot::most_bytes));
     app.add_option("--source", into.from,
                    "Who tells what fires: the kernel (its uprobes and BPF), or ptrace (breakpoints "
                    "in the program); without it the kernel, or ptrace where it refuses")

@@ -29,8 +29,9 @@ struct options {
     std::uint64_t size = std::uint64_t{64} << 20;
     std::uint64_t ring = std::uint64_t{32} << 20;
     enum class source : std::uint8_t { chosen, kernel, ptrace };
-    source from = source::chosen;  ///< where firings come from
-    ::pid_t process = 0;           ///< 0: none
+    source from = source::chosen;                  ///< where firings come from
+    ::pid_t process = 0;                           ///< 0: none
+    std::uint32_t stack = std::uint32_t{8} << 10;  ///< bytes copied to find callers; 0: none
     bool all = false;
     bool children = false;
     bool assume_abi = false;

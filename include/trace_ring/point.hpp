@@ -18,6 +18,7 @@
 #include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/point/specification.hpp>
 // what they capture
+#include <trace_ring/recorder/other_thread.hpp>
 #include <trace_ring/recorder/runtime_event.hpp>
 
 #endif

@@ -45,7 +45,7 @@ public:
         for (const auto& each : code_) results_.add("handle", each.statements, 0, "handle");
     }
     void fire(std::uint64_t time, unsigned bits, std::uint64_t argument,
-              const std::string& text = {}) {
+              const std::string& text = {}, std::uint32_t tid = 11) {
         test::fake_firing at;
         for (const char c : text) at.memory.push_back(static_cast<std::byte>(c));
         at.memory.push_back(std::byte{0});
@@ -57,7 +57,7 @@ public:
         results_.ran({.clause = bits == 32 ? 1U : 0U,
                       .time = time,
                       .pid = 10,
-                      .tid = 11,
+                      .tid = tid,
                       .bits = static_cast<std::uint8_t>(bits),
                       .faults = done.faults},
                      output);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(captures_of_both_modes_are_events_of_one_type_at_the_times_
     all.fire(5'000, 64, std::uint64_t{1} << 40, "north");
     all.results().lost(7);
     all.fire(7'000, 32, 0xFFFFFFFF, std::string(100, 'x'));
-    all.fire(6'000, 64, 3, "");  // a little late from another processor
+    all.fire(6'000, 64, 3, "", 12);  // a little late from another processor
     const auto [memory, size] = recorder.bytes();
     const auto trace = tr::reduce::trace_file::from({memory, size});
     std::string told;
@@ -102,9 +102,9 @@ BOOST_AUTO_TEST_CASE(captures_of_both_modes_are_events_of_one_type_at_the_times_
     }
     BOOST_TEST(told ==
                "handle 10 11 64 1099511627776 5 34\n"
-               "handle 10 11 32 4294967295 64+ 34\n"
-               "handle 10 11 64 3 0 34\n");
-    BOOST_TEST((ticks == std::vector<std::uint64_t>{5'000, 7'000, 7'000}));
+               "handle 10 12 64 3 0 34\n"
+               "handle 10 11 32 4294967295 64+ 34\n");
+    BOOST_TEST((ticks == std::vector<std::uint64_t>{5'000, 6'000, 7'000}));
     BOOST_TEST(lost == 7U);
     // One type for both modes; the others are this program's own.
     const auto& types = trace.about().events().types();

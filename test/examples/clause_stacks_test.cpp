@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -220,6 +221,126 @@ BOOST_AUTO_TEST_CASE(libraries_at_the_same_address_have_the_names_of_their_time)
         }
         BOOST_TEST(right == 6U, named.out);
     }
+}
+
+namespace {
+
+/// Prints who has called, as libgcc's unwinder finds it: "NUMBER: ADDRESS ...".
+constexpr const char* unwinding = R"(#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int seen(int n) {
+    void *all[40];
+    int count = backtrace(all, 40);
+    printf("%d:", n);
+    for (int i = 1; i < count; ++i) printf(" %p", all[i]);
+    puts("");
+    return n;
+}
+static int compare(const void *a, const void *b) {
+    static int once;
+    if (once++ == 0) seen(100);
+    return *(const int *)a - *(const int *)b;
+}
+static void handler(int number) { seen(200 + number); }
+__attribute__((noinline)) int large(int n) { volatile char room[3000]; room[n] = 1; return seen(n) + room[n]; }
+__attribute__((noinline)) int nest(int n, int last) {
+    volatile char room[700];
+    room[n] = 2;
+    int r = n ? nest(n - 1, last) : large(last);
+    return r + room[n];
+}
+static void *work(void *p) {
+    int all[] = {3, 1, 2};
+    nest(3, 1);
+    qsort(all, 3, sizeof *all, compare);
+    raise(SIGUSR1);
+    nest(30, 2);
+    return p;
+}
+int main(void) {
+    void *two[2];
+    pthread_t thread;
+    setvbuf(stdout, 0, _IOLBF, 0);
+    backtrace(two, 2);
+    signal(SIGUSR1, handler);
+    pthread_create(&thread, 0, work, 0);
+    pthread_join(thread, 0);
+    work(0);
+    return 0;
+}
+)";
+
+/// The addresses in a text, without the names behind them.
+[[nodiscard]] std::vector<std::string> addresses_in(const std::string& text) {
+    std::vector<std::string> all;
+    std::string name;
+    bool is_name = false;
+    for (const char c : text + " ") {
+        if (c == '<') is_name = true;
+        if (c == '>') is_name = false;
+        if (is_name) continue;
+        if (c != ' ' && c != '[' && c != ']' && c != '>') {
+            name += c;
+        } else if (!name.empty()) {
+            all.push_back(std::exchange(name, ""));
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(callers_without_frame_pointers_are_those_that_the_program_unwinds_itself) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    std::size_t compared = 0;
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::runs(bits)) continue;
+        if (!build(program, unwinding, "c", bits, "-O2 -g -fomit-frame-pointer -pthread")) continue;
+        for (const std::string from : {"kernel", "ptrace"}) {
+            const ended made = run(folder, TRACE_CLAUSES " --source " + from +
+                                               " -e '@@uft:*:stacks:seen:entry "
+                                               "{ capture(n, ustack(40)); }' -- " +
+                                               program);
+            if (made.status != 0) {
+                trace_ring_test::cannot_run(made.err);
+                continue;
+            }
+            BOOST_TEST_CONTEXT(bits << " bits, " << from << made.out << made.err) {
+                std::vector<std::vector<std::string>> printed, traced;
+                std::istringstream lines(made.out);
+                for (std::string line; std::getline(lines, line);) {
+                    const std::string mark = " ustack(40)=";
+                    const std::size_t at = line.find(mark);
+                    if (at != std::string::npos)
+                        traced.push_back(addresses_in(line.substr(at + mark.size())));
+                    else
+                        printed.push_back(addresses_in(line.substr(line.find(':') + 1)));
+                }
+                BOOST_REQUIRE(printed.size() == 7U);
+                BOOST_REQUIRE(traced.size() == 7U);
+                std::size_t cut = 0;
+                for (std::size_t i = 0; i < printed.size(); ++i) {
+                    // The deepest ones are longer than what is copied.
+                    const bool is_cut = printed[i].size() > 30;
+                    if (is_cut) {
+                        BOOST_TEST(traced[i].size() > 5U);
+                        printed[i].resize(traced[i].size());
+                        ++cut;
+                    }
+                    BOOST_TEST(traced[i] == printed[i], boost::test_tools::per_element());
+                    ++compared;
+                }
+                BOOST_TEST(cut == 2U);
+                BOOST_TEST(made.err.find("2 stacks are cut") != std::string::npos);
+                BOOST_TEST(made.err.find("no unwind information") == std::string::npos);
+            }
+        }
+    }
+    trace_ring_test::proof("clauses", compared, "stacks as the program's own unwinder finds them");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -129,7 +129,8 @@ bool comes(const std::string& file, const std::string& text) {
 
 /// The lines that programs have printed, by their mode, from what was captured at `handle`.
 std::map<std::uint64_t, std::string> lines_of(const std::string& trace) {
-    std::map<std::uint64_t, std::string> told;  // by mode
+    std::map<std::uint64_t, std::string> told;    // by mode
+    std::map<std::uint32_t, std::uint64_t> bits;  // by lane
     const auto file = tr::reduce::trace_file::open(trace);
     std::uint64_t last = 0;
     for (auto cursor = file.forward(); const auto* item = cursor.next();) {
@@ -137,11 +138,12 @@ std::map<std::uint64_t, std::string> lines_of(const std::string& trace) {
         BOOST_REQUIRE(one != nullptr);
         BOOST_REQUIRE(one->time() >= last);
         last = one->time();
-        std::string& all = told[one->field("bits").u64()];
+        if (one->begins()) bits[one->lane().number] = one->field("bits").u64();
+        std::string& all = told[bits.at(one->lane().number)];
         const auto number = [&](const char* name) {
             return std::to_string(one->field(name).i64());
         };
-        if (one->name() == "handle.exit") {
+        if (one->ends()) {
             all += " " + number("retval") + "\n";
             continue;
         }

@@ -24,6 +24,13 @@ namespace trace_clauses {
                one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
     });
 }
+/// Whether code stores return addresses.
+[[nodiscard]] inline bool asks_stack(trace_ring::point::code of) {
+    namespace point = trace_ring::point;
+    return std::any_of(of.begin(), of.end(), [](const point::instruction& one) {
+        return one.code == point::op::store_stack;
+    });
+}
 /// Whether one of these clauses asks how long a call took: its entry must be seen, too. O(n) in
 /// their code.
 [[nodiscard]] inline bool asks_elapsed(const trace_ring::point::clauses& session,

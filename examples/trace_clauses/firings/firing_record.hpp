@@ -37,6 +37,14 @@ enum class function_part : std::uint8_t {
 [[nodiscard]] constexpr bool is_system_call(function_part of) noexcept {
     return of >= function_part::system_call;
 }
+/// Whether a function's result is known there.
+[[nodiscard]] constexpr bool is_function_exit(function_part of) noexcept {
+    return of == function_part::exit || of == function_part::returning;
+}
+/// Whether the address that the function returns to is the word on top of the stack.
+[[nodiscard]] constexpr bool has_return_on_top(function_part of) noexcept {
+    return of == function_part::entry || of == function_part::returning;
+}
 
 /// A place in a file that programs run, or a system call.
 struct attach_point {
@@ -74,8 +82,11 @@ struct firing_record {
     std::uint32_t bits;     ///< 32 or 64
     std::uint64_t dropped;  ///< on this processor so far: no room, or a return not seen
     char comm[16];
+    /// Of a function that is entered or left: the place of its return address on the stack, which
+    /// no other call in the process has until this one ends. Otherwise 0.
+    std::uint64_t call;
 };
-static_assert(sizeof(firing_record) == 56 && offsetof(firing_record, dropped) == 32);
+static_assert(sizeof(firing_record) == 64 && offsetof(firing_record, dropped) == 32);
 
 /// What is counted of each clause, on each processor.
 struct clause_counts {

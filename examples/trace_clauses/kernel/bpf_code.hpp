@@ -68,6 +68,16 @@ public:
         add(BPF_LD | BPF_IMM | BPF_DW, to, BPF_PSEUDO_MAP_FD, 0, descriptor);
         add(0, 0, 0);
     }
+    /// Stores the value at `value_at` of the stack under the key at `key_at`. Uses r0 to r5.
+    void update_map(int map, int key_at, int value_at) {
+        load_map(bpf::r1, map);
+        move(bpf::r2, bpf::r10);
+        compute(BPF_ADD, bpf::r2, key_at);
+        move(bpf::r3, bpf::r10);
+        compute(BPF_ADD, bpf::r3, value_at);
+        move(bpf::r4, BPF_ANY);
+        call(BPF_FUNC_map_update_elem);
+    }
     void call(std::int32_t helper) { add(BPF_JMP | BPF_CALL, 0, 0, 0, helper); }
     void exit() { add(BPF_JMP | BPF_EXIT, 0, 0); }
     /// A jump whose end is not known yet: `here` is its end, or `ends`.

@@ -15,12 +15,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/point/machine/run.hpp>
 
 #include "../firings/kept_words.hpp"
 #include "../firings/return_probe.hpp"
+#include "../firings/stack_snapshot.hpp"
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
 #include "process_numbers.hpp"
@@ -108,7 +110,8 @@ public:
         note_now(to_, map, kept_at, entry_at);
         is_at_entry_ = false;
     }
-    /// Where the function returns or has returned: how long that took, for `context`.
+    /// Where the function returns or has returned: how long that took, and what was kept at its
+    /// entry.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
         set_entry(point, part_ == function_part::exit ? -8 : 0);
         const std::size_t unknown = find_elapsed_at_entry(map);
@@ -128,6 +131,13 @@ public:
     static void note_call(bpf_code& to, int map, bpf::reg number, int at) {
         set_entry_of_call(to, at + 8, number);
         note_now(to, map, at);
+    }
+    /// firing_record::call.
+    void call_place() {
+        if (!has_return_on_top(part_) && !is_function_exit(part_)) return to_.move(bpf::r1, 0);
+        to_.load(bpf::r1, firing, rsp);
+        if (part_ == function_part::exit)
+            to_.compute(BPF_SUB, bpf::r1, static_cast<std::int32_t>(word_bytes()));
     }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
@@ -236,7 +246,7 @@ public:
     /// function begins as those with frames do.
     void stack(std::size_t offset, unsigned size) {
         frames(offset, size);
-        if (part_ != function_part::entry && part_ != function_part::returning) return;
+        if (!has_return_on_top(part_)) return;
         top_of_stack(0);
         peek(word_bytes());
         to_.load(bpf::r2, record, at_output(offset));
@@ -245,6 +255,29 @@ public:
         to_.store(record, at_output(offset), bpf::r1);
         if (size > 8) frames(offset + 8, size - 8);
         to_.here(known);
+    }
+    /// A stack_snapshot, with so many bytes of the stack or as many as there are. What is behind
+    /// them in the output is anything.
+    void copy_stack(std::size_t offset, std::uint32_t most) {
+        constexpr std::size_t head = sizeof(stack_snapshot);
+        for (std::size_t i = 0; i < stack_snapshot{}.registers.size(); ++i) {
+            reg(i);
+            to_.store(record, at_output(offset + 8 * i), bpf::r1);
+        }
+        const int bytes_at = at_output(offset + offsetof(stack_snapshot, bytes));
+        to_.store(record, bytes_at, 0, 4);
+        to_.store(record, at_output(offset + offsetof(stack_snapshot, has_place)),
+                  begins_with_place(part_) ? 1 : 0, 4);
+        std::vector<std::size_t> ended;
+        for (std::uint32_t at = 0; at < most; at += stack_snapshot::step) {
+            top_of_stack(0);
+            to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(at));
+            into_output(offset + head + at, stack_snapshot::step);
+            to_.call(BPF_FUNC_probe_read_user);
+            ended.push_back(to_.jump_if(BPF_JSLT, bpf::r0, 0));
+            to_.store(record, bytes_at, static_cast<std::int32_t>(at + stack_snapshot::step), 4);
+        }
+        for (const std::size_t each : ended) to_.here(each);
     }
     /// The text at r3. The helper stores a 0 behind the text, within its place: so a text that
     /// fills its place is read on by two single bytes, the last one that fits and the one behind
@@ -365,13 +398,7 @@ private:
     static void note_now(bpf_code& to, int map, int at, int key_at) {
         to.call(BPF_FUNC_ktime_get_ns);
         to.store(bpf::r10, at, bpf::r0);
-        to.load_map(bpf::r1, map);
-        to.move(bpf::r2, bpf::r10);
-        to.compute(BPF_ADD, bpf::r2, key_at);
-        to.move(bpf::r3, bpf::r10);
-        to.compute(BPF_ADD, bpf::r3, at);
-        to.move(bpf::r4, BPF_ANY);
-        to.call(BPF_FUNC_map_update_elem);
+        to.update_map(map, key_at, at);
     }
     /// The key of a system call at `at`: the thread, and the number.
     static void set_entry_of_call(bpf_code& to, int at, bpf::reg number) {
@@ -404,8 +431,7 @@ private:
         to_.store(bpf::r10, numbers_at, bpf::r0);
     }
     [[nodiscard]] bool returned() const noexcept {
-        return part_ == function_part::exit || part_ == function_part::returning ||
-               part_ == function_part::system_call_exit;
+        return is_function_exit(part_) || part_ == function_part::system_call_exit;
     }
     /// The kernel's return probe of a caller that has gone on as this function is no address of
     /// the program's.
@@ -484,10 +510,7 @@ private:
         } else {
             to_.move(bpf::r1, firing);
         }
-        // The first one is where it fires: at an exit, or of a system call, that is where it
-        // returned to, or will.
-        const bool first = part_ == function_part::exit || is_system_call(part_);
-        to_.move(bpf::r4, BPF_F_USER_STACK | (first ? 0 : 1));
+        to_.move(bpf::r4, BPF_F_USER_STACK | (begins_with_place(part_) ? 0 : 1));
         to_.call(BPF_FUNC_get_stack);
     }
 

@@ -55,13 +55,7 @@ void finish(bpf_code& code) {
     code.load(bpf::r3, bpf::r6, 8);
     process_number(code, other_at);
     code.store(bpf::r10, other_at, bpf::r0, 4);
-    code.load_map(bpf::r1, map);
-    code.move(bpf::r2, bpf::r10);
-    code.compute(BPF_ADD, bpf::r2, other_at);
-    code.move(bpf::r3, bpf::r10);
-    code.compute(BPF_ADD, bpf::r3, own_at);
-    code.move(bpf::r4, BPF_ANY);
-    code.call(BPF_FUNC_map_update_elem);
+    code.update_map(map, other_at, own_at);
     code.here(unknown);
     finish(code);
     return code;

@@ -74,9 +74,11 @@ namespace {
 
 }  // namespace
 
-kernel_source::kernel_source(const point::clauses& session, std::size_t ring_bytes)
+kernel_source::kernel_source(const point::clauses& session, std::size_t ring_bytes,
+                             std::uint32_t stack_bytes)
     : session_(session),
       ring_bytes_(ring_bytes),
+      stack_bytes_(stack_bytes),
       page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
       processors_(possible_processors()) {
     ring_ = make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, static_cast<std::uint32_t>(ring_bytes));
@@ -115,8 +117,12 @@ process_filter kernel_source::filter_of(const attach_point& at) const noexcept {
 }
 
 kernel_maps kernel_source::maps_for(const attach_point& at) const noexcept {
-    return {ring_.get(), counters_.get(), static_cast<std::uint32_t>(session_.size()),
-            static_cast<std::uint32_t>(ring_bytes_ / 8), filter_of(at)};
+    return {ring_.get(),
+            counters_.get(),
+            static_cast<std::uint32_t>(session_.size()),
+            static_cast<std::uint32_t>(ring_bytes_ / 8),
+            filter_of(at),
+            stack_bytes_};
 }
 bpf_code kernel_source::code_for(const attach_point& at,
                                  std::span<const std::uint32_t> clauses) const {
@@ -258,8 +264,7 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     const auto kind = is_session ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
-    const bool is_exit = is_session || part == function_part::returning;
-    const int notes = is_exit ? notes_for(clause, first.entry) : -1;
+    const int notes = is_function_exit(part) ? notes_for(clause, first.entry) : -1;
     const translation how{.by_cookie = true,
                           .is_session = is_session,
                           .entered = notes,
@@ -311,30 +316,27 @@ void kernel_source::link_entries(std::span<const planned_point> points,
     }
 }
 
-int kernel_source::entered() {
-    if (entered_.get() < 0) {
-        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
-        entered_ = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8, most);
+int kernel_source::notes_in(file_descriptor& map, std::size_t bytes) {
+    constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
+    if (map.get() < 0) {
+        map = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes,
+                       static_cast<std::uint32_t>(bytes), most);
     }
-    return entered_.get();
+    return map.get();
 }
 
 int kernel_source::notes_for(std::span<const std::uint32_t> clauses,
                              std::optional<std::uint32_t> entry) {
-    if (!entry) return asks_elapsed(session_, clauses) ? entered() : -1;
-    if (kept_.get() < 0) {
-        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
-        kept_ =
-            make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8 + sizeof(kept_words), most);
-    }
-    return kept_.get();
+    constexpr std::size_t time = 8;
+    if (entry) return notes_in(kept_, time + sizeof(kept_words));
+    return asks_elapsed(session_, clauses) ? notes_in(entered_, time) : -1;
 }
 
 void kernel_source::attach_system_call(const attach_point& at,
                                        std::span<const std::uint32_t> clauses) {
     const std::string where = "system call " + std::to_string(at.offset);
     const auto number = static_cast<std::uint32_t>(at.offset);
-    const int notes = times_system_calls_ ? entered() : -1;
+    const int notes = times_system_calls_ ? notes_in(entered_, 8) : -1;
     const bool times =
         at.part == function_part::system_call_exit && asks_elapsed(session_, clauses);
     const auto dispatch_of = [&](function_part part) -> system_call_dispatch& {

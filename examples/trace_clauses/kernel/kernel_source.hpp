@@ -46,10 +46,13 @@ namespace trace_clauses {
 class kernel_source {
 public:
     /// `session` is complete, and must outlive it. `ring_bytes`: a power of two, at least a page.
+    /// `stack_bytes`: of a stack_snapshot, which follows the output of clauses that ask for stacks;
+    /// 0: none does.
     /// Throws kernel_refusal, in one sentence, if the kernel has no BPF or does not permit it, and
     /// std::runtime_error if it cannot for another reason.
     explicit kernel_source(const point::clauses& session,
-                           std::size_t ring_bytes = std::size_t{4} << 20);
+                           std::size_t ring_bytes = std::size_t{4} << 20,
+                           std::uint32_t stack_bytes = 0);
     kernel_source(const kernel_source&) = delete;
     kernel_source& operator=(const kernel_source&) = delete;
     ~kernel_source();
@@ -124,15 +127,16 @@ private:
                       const kernel_maps& maps, const translation& how,
                       std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of, std::uint32_t clause) const;
-    /// Where it is noted when calls begin.
-    [[nodiscard]] int entered();
-    /// The same of functions at whose exits these clauses run, and what is kept for them; -1: they
-    /// ask for neither.
+    /// The map in which it is noted when calls begin; it is made if need be. `bytes`: of a note.
+    [[nodiscard]] static int notes_in(trace_ring::file_descriptor& map, std::size_t bytes);
+    /// The same for functions at whose exits these clauses run; -1: they ask neither for times nor
+    /// for arguments.
     [[nodiscard]] int notes_for(std::span<const std::uint32_t> clauses,
                                 std::optional<std::uint32_t> entry);
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
+    std::uint32_t stack_bytes_;
     std::size_t page_;
     unsigned processors_;
     trace_ring::file_descriptor ring_;

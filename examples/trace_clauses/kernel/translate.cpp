@@ -10,6 +10,7 @@
 
 #include <trace_ring/point/machine/code.hpp>
 
+#include "../firings/asked_values.hpp"
 #include "arithmetic_code.hpp"
 #include "firing_code.hpp"
 #include "kernel_types.hpp"
@@ -157,8 +158,13 @@ private:
             to_end.push_back(to_.jump());
             to_.here(wanted);
         }
+        const bool copies_stack = maps_.stack != 0 && asks_stack(session.at(of.action));
+        std::size_t bytes = sizeof(firing_record) + of.output_bytes;
+        if (copies_stack)
+            bytes = sizeof(firing_record) + snapshot_at(of.output_bytes) + sizeof(stack_snapshot) +
+                    maps_.stack;
         to_.load_map(bpf::r1, maps_.ring);
-        to_.move(bpf::r2, static_cast<std::int32_t>(sizeof(firing_record) + of.output_bytes));
+        to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
         to_.move(bpf::r3, 0);
         to_.call(BPF_FUNC_ringbuf_reserve);
         const std::size_t there = to_.jump_if(BPF_JNE, bpf::r0, 0);
@@ -172,6 +178,7 @@ private:
         to_.move(faults, 0);
         run(session.at(of.action));
         to_.store(record, offsetof(firing_record, faults), faults, 4);
+        if (copies_stack) firing_.copy_stack(snapshot_at(of.output_bytes), maps_.stack);
         hand_over();
         count(number, offsetof(clause_counts, ran));
         for (const std::size_t each : to_end) to_.here(each);
@@ -232,6 +239,8 @@ private:
         to_.compute(BPF_ADD, bpf::r1, offsetof(firing_record, comm));
         to_.move(bpf::r2, 16);
         to_.call(BPF_FUNC_get_current_comm);
+        firing_.call_place();
+        to_.store(record, offsetof(firing_record, call), bpf::r1);
         counter(maps_.all);
         const std::size_t none = to_.jump_if(BPF_JEQ, bpf::r0, 0);
         to_.load(bpf::r1, bpf::r0, offsetof(clause_counts, dropped));

@@ -32,9 +32,10 @@ namespace point = trace_ring::point;
 struct kernel_maps {
     int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
     int counters = -1;  ///< BPF_MAP_TYPE_PERCPU_ARRAY of clause_counts: each clause, and then all
-    std::uint32_t all = 0;   ///< the last one's number
-    std::uint32_t much = 0;  ///< so many bytes in the ring wake who waits; at most 2^30
-    process_filter only{};   ///< at a function or probe
+    std::uint32_t all = 0;    ///< the last one's number
+    std::uint32_t much = 0;   ///< so many bytes in the ring wake who waits; at most 2^30
+    process_filter only{};    ///< at a function or probe
+    std::uint32_t stack = 0;  ///< bytes of the stack_snapshot's stack, by its steps; 0: no snapshot
 };
 
 struct translation {

@@ -21,7 +21,9 @@
 #include <trace_ring/point/clauses.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 
+#include "../firings/asked_values.hpp"
 #include "../firings/firing_record.hpp"
+#include "../firings/stack_snapshot.hpp"
 #include "stopped_firing.hpp"
 #include "traced_thread.hpp"
 
@@ -29,8 +31,9 @@ namespace trace_clauses {
 
 class clause_runs {
 public:
-    explicit clause_runs(const point::clauses& session)
-        : session_(session), counts_(session.size()) {}
+    /// `stack_bytes`: as kernel_source has it.
+    clause_runs(const point::clauses& session, std::uint32_t stack_bytes)
+        : session_(session), counts_(session.size()), stack_bytes_(stack_bytes) {}
 
     /// A point, by its number.
     [[nodiscard]] std::uint32_t install(std::span<const std::uint32_t> clauses) {
@@ -47,7 +50,7 @@ public:
         return made;
     }
     /// `begun`: of an exit, what was noted where the function was entered; null: nothing.
-    void fire(const traced_thread& one, const thread_registers& registers, function_part part,
+    void fire(traced_thread& one, const thread_registers& registers, function_part part,
               std::uint32_t point, const entered_call* begun) {
         const stopped_firing at(one.tid, one.process, registers, part, begun);
         session_.fire(point, at.mode(), at, [&](const point::clause_result& done) {
@@ -57,22 +60,32 @@ public:
             if (done.is != point::clause_result::ran) return;
             ++counted.ran;
             const bool wide = at.mode() == program_mode::lp64;
-            const firing_record head{.clause = done.clause,
-                                     .faults = done.faults,
-                                     .time = trace_ring::clock::monotonic::now(),
-                                     .pid = static_cast<std::uint32_t>(one.process),
-                                     .tid = static_cast<std::uint32_t>(one.tid),
-                                     .cpu = 0,
-                                     .bits = wide ? 64U : 32U,
-                                     .dropped = dropped_,
-                                     .comm = {}};
-            const std::size_t words = (sizeof head + done.output.size() + 7) / 8;
+            if (one.comm[0] == 0) at.copy_name(one.comm);
+            firing_record head{.clause = done.clause,
+                               .faults = done.faults,
+                               .time = trace_ring::clock::monotonic::now(),
+                               .pid = static_cast<std::uint32_t>(one.process),
+                               .tid = static_cast<std::uint32_t>(one.tid),
+                               .cpu = 0,
+                               .bits = wide ? 64U : 32U,
+                               .dropped = dropped_,
+                               .comm = {},
+                               .call = at.call()};
+            std::copy(one.comm.begin(), one.comm.end(), head.comm);
+            const auto& code = session_.stream_of(done.clause, at.mode());
+            const bool copies_stack = stack_bytes_ != 0 && asks_stack(session_.at(code.action));
+            const std::size_t snapshot =
+                copies_stack ? sizeof(stack_snapshot) + stack_bytes_ : std::size_t{0};
+            const std::size_t words =
+                (sizeof head + snapshot_at(done.output.size()) + snapshot) / 8;
             const std::size_t begin = records_.size();
             records_.resize(begin + 1 + words);
             records_[begin] = words;
             const auto into = std::as_writable_bytes(std::span(records_).subspan(begin + 1));
             std::memcpy(into.data(), &head, sizeof head);
             std::copy(done.output.begin(), done.output.end(), into.begin() + sizeof head);
+            if (copies_stack)
+                at.copy_stack(into.subspan(sizeof head + snapshot_at(done.output.size())));
         });
     }
     /// A firing of the point that is not seen.
@@ -112,6 +125,7 @@ private:
 
     point::clauses session_;
     std::vector<clause_counts> counts_;
+    std::uint32_t stack_bytes_;
     std::uint64_t dropped_ = 0;
     std::vector<std::uint64_t> records_;  // each with its length before it
 };

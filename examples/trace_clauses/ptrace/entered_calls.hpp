@@ -49,7 +49,6 @@ public:
         at_.erase(found);
         return begun;
     }
-    void clear() noexcept { at_.clear(); }
 
 private:
     std::map<std::pair<std::uint32_t, std::uint64_t>, entered_call> at_;

@@ -46,8 +46,8 @@ using branch_trace::impl::read_signal;
 }
 }  // namespace
 
-ptrace_source::ptrace_source(const point::clauses& session, from begin)
-    : session_(session), runs_(session), begin_(begin) {
+ptrace_source::ptrace_source(const point::clauses& session, from begin, std::uint32_t stack_bytes)
+    : session_(session), runs_(session, stack_bytes), begin_(begin) {
     ::sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -226,6 +226,7 @@ void ptrace_source::executed(traced_thread& one) {
         return let_go(one);
     }
     one.returns.clear();
+    one.comm = {};
     entered_.erase(process);
     begin_ = from::now;
     places_are_known_ = true;
@@ -312,8 +313,8 @@ bool ptrace_source::has_hit(traced_thread& one) {
     return true;
 }
 
-void ptrace_source::fire(const traced_thread& one, std::uint32_t point,
-                         const thread_registers& registers, const entered_call* begun) {
+void ptrace_source::fire(traced_thread& one, std::uint32_t point, const thread_registers& registers,
+                         const entered_call* begun) {
     runs_.fire(one, registers, points_[point].at.part, points_[point].number, begun);
 }
 

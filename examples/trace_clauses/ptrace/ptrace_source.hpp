@@ -57,7 +57,8 @@ public:
     /// Whether points are in what a process runs now, or only in what it executes next.
     enum class from : std::uint8_t { now, next_program };
 
-    explicit ptrace_source(const point::clauses& session, from begin);
+    explicit ptrace_source(const point::clauses& session, from begin,
+                           std::uint32_t stack_bytes = 0);
     ptrace_source(const ptrace_source&) = delete;
     ptrace_source& operator=(const ptrace_source&) = delete;
     ~ptrace_source();
@@ -101,7 +102,7 @@ private:
     void executed(traced_thread& one);
     void born(traced_thread& parent, bool by_vfork);
     [[nodiscard]] bool has_hit(traced_thread& one);
-    void fire(const traced_thread& one, std::uint32_t point, const thread_registers& registers,
+    void fire(traced_thread& one, std::uint32_t point, const thread_registers& registers,
               const entered_call* begun = nullptr);
     [[nodiscard]] entered_call begin(const traced_thread& one, std::uint32_t point,
                                      const thread_registers& registers) const;

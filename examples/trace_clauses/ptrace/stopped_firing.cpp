@@ -17,6 +17,8 @@
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 
+#include "../firings/stack_snapshot.hpp"
+
 namespace trace_clauses {
 namespace {
 
@@ -70,9 +72,7 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
         case context_word::bits:
             return is_wide() ? 64 : 32;
         case context_word::returned:
-            return part_ == function_part::exit || part_ == function_part::returning
-                       ? cut(registers_.rax)
-                       : 0;
+            return is_function_exit(part_) ? cut(registers_.rax) : 0;
         case context_word::address:
             // Where it returns to, as at other exits; if that is not readable, the return fails.
             if (part_ == function_part::returning)
@@ -90,7 +90,7 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
 }
 
 std::optional<std::uint64_t> stopped_firing::argument(unsigned n) const noexcept {
-    if (part_ == function_part::exit || part_ == function_part::returning) {
+    if (is_function_exit(part_)) {
         const bool known = begun_ != nullptr && begun_->kept.faults == 0;
         return known ? std::optional(begun_->kept.words[n]) : std::nullopt;
     }
@@ -155,7 +155,7 @@ std::size_t stopped_firing::stack(std::span<std::uint64_t> into) const noexcept 
     const std::size_t bytes = word_bytes_of(registers_);
     std::size_t count = 0;
     if (!into.empty() && part_ == function_part::exit) into[count++] = cut(registers_.rip);
-    if (!into.empty() && (part_ == function_part::entry || part_ == function_part::returning)) {
+    if (!into.empty() && has_return_on_top(part_)) {
         if (const auto caller = read_word(thread_, cut(registers_.rsp), bytes)) {
             into[count++] = *caller;
         }
@@ -168,6 +168,21 @@ std::size_t stopped_firing::stack(std::span<std::uint64_t> into) const noexcept 
         frame = *next;
     }
     return count;
+}
+
+void stopped_firing::copy_stack(std::span<std::byte> into) const noexcept {
+    stack_snapshot head;
+    for (unsigned i = 0; i < head.registers.size(); ++i) head.registers[i] = reg(i);
+    head.has_place = begins_with_place(part_) ? 1 : 0;
+    const auto stack = into.subspan(sizeof head);
+    const std::uint64_t top = cut(registers_.rsp);
+    while (head.bytes < stack.size()) {
+        const auto part = stack.subspan(
+            head.bytes, std::min<std::size_t>(stack.size() - head.bytes, stack_snapshot::step));
+        if (!read(top + head.bytes, part)) break;
+        head.bytes += static_cast<std::uint32_t>(part.size());
+    }
+    std::memcpy(into.data(), &head, sizeof head);
 }
 
 std::string stopped_firing::file(const char* name) const {
@@ -189,10 +204,13 @@ std::uint64_t stopped_firing::processor() const noexcept {
     for (int field = 2; at != nullptr && field < 39; ++field) at = std::strchr(at + 1, ' ');
     return at == nullptr ? 0 : std::strtoul(at, nullptr, 10);
 }
+void stopped_firing::copy_name(std::array<char, 16>& into) const noexcept {
+    const std::size_t size = contents(file("comm"), into);
+    if (size != 0 && into[size - 1] == '\n') into[size - 1] = 0;
+}
 std::uint64_t stopped_firing::command(std::size_t from) const noexcept {
     std::array<char, 16> text{};
-    const std::size_t size = contents(file("comm"), text);
-    if (size != 0 && text[size - 1] == '\n') text[size - 1] = 0;
+    copy_name(text);
     std::uint64_t word = 0;
     std::memcpy(&word, &text[from], sizeof word);
     return word;

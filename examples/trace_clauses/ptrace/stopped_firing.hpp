@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,6 +58,15 @@ public:
 
     [[nodiscard]] trace_ring::record::program_mode mode() const noexcept {
         return mode_of(registers_);
+    }
+    /// A stack_snapshot, and as much of the stack as there is room for behind it.
+    void copy_stack(std::span<std::byte> into) const noexcept;
+    /// The thread's name; of one that is gone nothing.
+    void copy_name(std::array<char, 16>& into) const noexcept;
+    /// firing_record::call.
+    [[nodiscard]] std::uint64_t call() const noexcept {
+        if (part_ == function_part::exit) return registers_.rsp - word_bytes_of(registers_);
+        return has_return_on_top(part_) ? registers_.rsp : 0;
     }
     [[nodiscard]] std::uint64_t word(point::context_word of) const noexcept;
     /// Where the function is entered: the return address is on top of the stack. Where it exits:

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -49,6 +50,7 @@ struct traced_thread {
     std::optional<int> status{};            // that it has stopped or ended with; not looked at yet
     std::vector<int> signals{};             // to be given to it when it goes on
     std::vector<awaited_return> returns{};  // the innermost last
+    std::array<char, 16> comm{};            // its name when it first fired; empty: it has not
     // By a tail call, if it has come by one: where its stack was, and where it goes on.
     std::uint64_t jumps_with = 0;
     std::uint64_t jumps_to = 0;

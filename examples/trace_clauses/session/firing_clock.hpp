@@ -25,11 +25,10 @@ struct firing_clock {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind = trace_ring::clock::monotonic::kind;
 
-    /// The next records fired then. Firings of several processors come nearly in the order of their
-    /// times; a lane's times never go back, so one that comes late has the time of the one before.
-    static void fired(std::uint64_t ns) noexcept {
-        if (ns > last_) last_ = ns;
-    }
+    /// The next records fired then. The firings of a thread come in the order of their times, those
+    /// of several only nearly so: within a lane, in which times do not go back, they must be those
+    /// of one thread.
+    static void fired(std::uint64_t ns) noexcept { last_ = ns; }
     [[nodiscard]] static std::uint64_t now() noexcept {
         return last_ != 0 ? last_ : trace_ring::clock::monotonic::now();
     }

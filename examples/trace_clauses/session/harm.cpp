@@ -67,14 +67,14 @@ template <class Which>
 
 }  // namespace
 
-void leave_out_return_probes(plan& from, bool or_refuse) {
+void leave_out_return_probes(plan& from, bool may_use_ptrace, ::pid_t process) {
     const std::string why = why_needed(from);
     if (why.empty()) return;
     const auto first = std::find_if(from.points.begin(), from.points.end(), awaits_return);
     const std::string told = "no exit points by the kernel at " + names_of(from, awaits_return) +
                              ": " + first->returns_elsewhere + ", and " + why +
                              ": the kernel's return probes could end the program";
-    if (or_refuse) throw kernel_refusal(told);
+    if (may_use_ptrace && harm_by_ptrace(from, process).empty()) throw kernel_refusal(told);
     std::erase_if(from.points, awaits_return);
     if (is_empty(from)) throw kernel_refusal(told);
     from.notes.push_back(told);
@@ -96,8 +96,8 @@ std::string harm_by_ptrace(const plan& of, ::pid_t process) {
 void leave_out_times_on_moving_stacks(plan& from) {
     std::map<std::string, bool> files;
     const auto is_unknown = [&](const planned_point& one) {
-        const bool is_exit = awaits_return(one) || one.at.part == function_part::returning;
-        if (!is_exit || (!one.entry && !asks_elapsed(from.code, one.clauses))) return false;
+        if (!is_function_exit(one.at.part)) return false;
+        if (!one.entry && !asks_elapsed(from.code, one.clauses)) return false;
         const auto [known, is_new] = files.try_emplace(one.at.file);
         if (is_new) known->second = copies_stacks(one.at.file);
         return known->second;

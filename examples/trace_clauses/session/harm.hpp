@@ -7,7 +7,7 @@
 /// return to, where these are needed, and leaks that are looked for under ptrace.
 /// @code
 ///   plan made = make_plan(script, files, how);
-///   leave_out_return_probes(made, may_use_ptrace);  // or throws kernel_refusal
+///   leave_out_return_probes(made, may_use_ptrace, process);  // or throws kernel_refusal
 /// @endcode
 /// The kernel does so (uretprobes) where it is not known by which instructions a function returns.
 /// An exception through such a function ends the program, and so do several stacks.
@@ -21,9 +21,9 @@
 namespace trace_clauses {
 
 /// Takes such points out of the plan, with a note, if the programs need the addresses. With
-/// `or_refuse`, throws kernel_refusal instead: another source can trace them. It does so, too, if
-/// no point remains.
-void leave_out_return_probes(plan& from, bool or_refuse);
+/// `may_use_ptrace`, throws kernel_refusal instead if ptrace does no harm to this process: it can
+/// trace them. It does so, too, if no point remains.
+void leave_out_return_probes(plan& from, bool may_use_ptrace, ::pid_t process);
 
 /// Why ptrace would make the traced program fail; empty: it would not. `process`: that is traced,
 /// or that has the environment of this one.

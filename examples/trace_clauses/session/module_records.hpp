@@ -59,7 +59,7 @@ public:
             });
             if (last != told.rend() && *last == *there) continue;
             told.push_back(*there);
-            unrecorded += record(to, process, time, *there) ? 0 : 1;
+            unrecorded += record(to, process, *there) ? 0 : 1;
         }
         return unrecorded;
     }
@@ -71,7 +71,7 @@ private:
         std::vector<symbols::loaded_module> told;
     };
 
-    [[nodiscard]] static bool record(recorder& to, ::pid_t process, std::uint64_t time,
+    [[nodiscard]] static bool record(recorder& to, ::pid_t process,
                                      const symbols::loaded_module& what) {
         using trace_ring::field_form;
         using trace_ring::field_type;
@@ -99,7 +99,6 @@ private:
             payload.resize(at + (each->size() + 7) / 8);
             std::memcpy(payload.data() + at, each->data(), each->size());
         }
-        firing_clock::fired(time);
         return event.record(to, payload);
     }
 

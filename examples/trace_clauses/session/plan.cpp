@@ -112,6 +112,7 @@ public:
                 made_.notes.push_back("a clause is left out: " + std::string(why.what()));
             }
         }
+        find_spans();
         for (auto& [where, point] : by_place_) made_.points.push_back(std::move(point));
         return std::move(made_);
     }
@@ -220,6 +221,34 @@ private:
         for (const auto& [cause, names] : left_out) {
             made_.notes.push_back(with_others(names.front(), names.size()) +
                                   (names.size() == 1 ? " is" : " are") + " left out: " + cause);
+        }
+    }
+    /// Which captures at exits end what those at the entries begin: not if a predicate decides, as
+    /// spans would then have no end.
+    void find_spans() {
+        const auto captures = [&](std::uint32_t number) {
+            const auto& all = made_.code_of[number].statements;
+            return std::any_of(all.begin(), all.end(), [](const statement& one) {
+                return one.is == statement::kind::capture;
+            });
+        };
+        for (const auto& [where, point] : by_place_) {
+            const auto& [file, offset, part, process, mode, keeps] = where;
+            if (!is_function_exit(part) && part != function_part::system_call_exit) continue;
+            const bool is_call = is_system_call(part);
+            const auto entry = by_place_.find(
+                {file, offset, is_call ? function_part::system_call : function_part::entry, process,
+                 mode, keeps_nothing});
+            if (entry == by_place_.end()) continue;
+            const auto& begins = entry->second.clauses;
+            const auto first = std::find_if(begins.begin(), begins.end(), captures);
+            const auto last =
+                std::find_if(point.clauses.begin(), point.clauses.end(), [&](std::uint32_t number) {
+                    return captures(number) &&
+                           made_.code.at(made_.code.stream_of(number, mode).predicate).empty();
+                });
+            if (first != begins.end() && last != point.clauses.end())
+                made_.spans.emplace_back(*first, *last);
         }
     }
     std::uint32_t add_code(std::uint32_t group, std::string name, compiled of,

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/point/clauses.hpp>
@@ -43,6 +44,9 @@ struct plan {
         std::vector<statement> statements{};  ///< what it stores
     };
     std::vector<clause_code> code_of{};  ///< by the numbers in `code`: for each point of a clause
+    /// Code at an entry, and at the exits of the same function or system call: what both capture is
+    /// one span.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> spans{};
     std::vector<planned_point> points{};
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};

@@ -80,6 +80,7 @@ std::uint64_t loaded_code::changes_of(::pid_t number, std::uint64_t time) {
 
 void loaded_code::look_at(::pid_t number, process& of) {
     of.is_looked_at = events_.are_told();  // else again, for what it has mapped since
+    bool is_new = false;
     const ::pid_t thread = launching::living_thread_of(number);
     std::ifstream maps("/proc/" + std::to_string(thread) + "/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -90,12 +91,16 @@ void loaded_code::look_at(::pid_t number, process& of) {
                         &offset, &name) < 4)
             continue;
         const std::string path = line.substr(static_cast<std::size_t>(name));
-        if (rights[2] != 'x' || !path.starts_with('/') || path.ends_with(" (deleted)")) continue;
+        const bool is_code = path.starts_with('/') || path == kernel_code;
+        if (rights[2] != 'x' || !is_code || path.ends_with(" (deleted)")) continue;
         const bool is_known = std::any_of(of.all.begin(), of.all.end(), [&](const mapping& one) {
             return one.begin == begin && one.path == path;
         });
-        if (!is_known) of.all.push_back({begin, end, offset, 0, ~std::uint64_t{0}, path});
+        if (is_known) continue;
+        of.all.push_back({begin, end, offset, 0, ~std::uint64_t{0}, path});
+        is_new = true;
     }
+    if (is_new && !of.is_looked_at) of.changes.push_back(trace_ring::clock::monotonic::now());
 }
 
 const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t address,
@@ -111,12 +116,28 @@ const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t a
 
 const symbols::object& loaded_code::file_of(::pid_t of, const std::string& path) {
     auto& file = files_[path];
-    if (!file) {
-        // In its own root folder, as of a container, if that is still there.
-        const std::string there = "/proc/" + std::to_string(of) + "/root" + path;
-        file = std::make_unique<symbols::object>(std::ifstream(there) ? there : path);
-    }
+    if (!file) file = std::make_unique<symbols::object>(readable_path(of, path));
     return *file;
+}
+
+/// In its own root folder, as of a container, if that is still there.
+std::string loaded_code::readable_path(::pid_t of, const std::string& path) {
+    std::string there = "/proc/" + std::to_string(of) + "/root" + path;
+    return std::ifstream(there) ? there : path;
+}
+
+std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std::uint64_t time) {
+    if (time >= read_at_) refresh();
+    process& of = processes_[number];
+    if (!of.is_looked_at) look_at(number, of);
+    std::vector<symbols::loaded_module> all;
+    for (const mapping& each : of.all) {
+        if (each.path.empty() || each.since > time || time >= each.until) continue;
+        const symbols::object& file = file_of(number, each.path);
+        all.push_back({each.begin, each.end, file.bias(each.begin, each.offset), file.build_id(),
+                       readable_path(number, each.path)});
+    }
+    return all;
 }
 
 const loaded_code::mapping* loaded_code::mapped_at(::pid_t number, process& of,

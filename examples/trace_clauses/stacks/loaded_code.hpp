@@ -45,6 +45,10 @@ public:
                                                           std::uint64_t time) override;
     [[nodiscard]] std::uint64_t changes_of(::pid_t process, std::uint64_t time) override;
 
+    /// The code of a process at that time, each part with the path of a file that can be opened.
+    [[nodiscard]] std::vector<symbols::loaded_module> modules_of(::pid_t process,
+                                                                 std::uint64_t time);
+
     /// Addresses without a name, as nobody told what lay there.
     [[nodiscard]] std::uint64_t unnamed() const noexcept { return unnamed_; }
     /// What the kernel could not tell: names may be missing, or of what lay there before.
@@ -74,6 +78,7 @@ private:
     [[nodiscard]] static const mapping* find(const process& of, std::uint64_t address,
                                              std::uint64_t time) noexcept;
     [[nodiscard]] const symbols::object& file_of(::pid_t of, const std::string& path);
+    [[nodiscard]] static std::string readable_path(::pid_t of, const std::string& path);
 
     std::int64_t ahead_;  // of this time namespace
     mapping_events events_;

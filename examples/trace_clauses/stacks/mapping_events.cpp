@@ -114,7 +114,10 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
                      ++i)
                     made.path += static_cast<char>(record_[i]);
                 // "//anon", "[heap]" and the like are no files.
-                if (!made.path.starts_with('/') || made.path.starts_with("//")) made.path.clear();
+                if ((!made.path.starts_with('/') || made.path.starts_with("//")) &&
+                    made.path != kernel_code) {
+                    made.path.clear();
+                }
                 take(made);
                 break;
             }

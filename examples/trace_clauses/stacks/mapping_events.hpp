@@ -18,9 +18,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trace_clauses {
+
+/// The path of the code that the kernel maps into each process.
+inline constexpr std::string_view kernel_code = "[vdso]";
 
 struct mapping_event {
     enum class kind : std::uint8_t {

@@ -241,9 +241,12 @@ struct process_entry {
     shared_atomic<std::uint64_t> image;      ///< random: tells apart what it ran before an exec
     shared_atomic<std::uint32_t> uses;       ///< processes that have had this entry, this one too
     shared_atomic<std::uint32_t> reserved;
-    shared_atomic<std::uint64_t> reserved2[3];
+    /// The process that records in its name (storage::process_word); 0: it records itself.
+    shared_atomic<std::uint64_t> recorded_by;
+    shared_atomic<std::uint64_t> reserved2[2];
 };
 static_assert(sizeof(process_entry) == 128);
+static_assert(offsetof(process_entry, recorded_by) == 104);
 static_assert(offsetof(process_entry, root) == 16);
 static_assert(offsetof(process_entry, attached) == 32);
 static_assert(offsetof(process_entry, name) == 48);

@@ -12,6 +12,7 @@
 ///   payload[called.offset(0) / 8] = size;
 ///   called.record(recorder, payload);
 /// @endcode
+/// One that begins and ends is a span: `make_span`, `begin` and `end`.
 
 #include <trace_ring/fwd.hpp>
 
@@ -62,18 +63,51 @@ public:
     /// there are more than 1,000 fields or two of a name, if a type does not exist or has values
     /// with names and is no whole number's, or if the fields do not fit into a record.
     [[nodiscard]] static runtime_event& make(std::string_view name, std::span<const field> fields) {
-        // Never freed: types are registered for good.
-        auto* const made = std::make_unique<runtime_event>(token{}, name, fields).release();
-        // relaxed: nobody follows the list, which is there for those who look for leaks
-        made->before_ = newest_.exchange(reinterpret_cast<std::uintptr_t>(made), relaxed);
-        return *made;
+        return keep(token{event_kind::instant, fields.size()}, name, fields);
+    }
+    /// The same for a span. Its end has the `results`, which are numbered after the fields.
+    [[nodiscard]] static runtime_event& make_span(std::string_view name,
+                                                  std::span<const field> fields,
+                                                  std::span<const field> results) {
+        std::vector<field> all(fields.begin(), fields.end());
+        all.insert(all.end(), results.begin(), results.end());
+        return keep(token{event_kind::span, fields.size()}, name, all);
     }
 
+    /// A span that has begun. To be copied.
+    class begun {
+        friend class runtime_event;
+#if !defined(TRACE_RING_DISABLE)
+        impl::open_span span_{};
+#endif
+    };
+
+    struct token {
+        event_kind kind;
+        std::size_t before_results;
+    };
+    /// By `make` and `make_span` alone.
+    runtime_event(token what, std::string_view name, std::span<const field> fields)
+        : name_(name),
+          before_results_(what.before_results),
+          names_(fields.size()),
+          fields_(fields.size()),
+          value_names_(words_of_names(fields)),
+          state_{described(what.kind, fields)} {}
+    runtime_event(const runtime_event&) = delete;
+    runtime_event& operator=(const runtime_event&) = delete;
+
     /// Where field number `i` begins in the payload: of a variable field, its 16-bit length.
-    [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept { return fields_[i].offset; }
+    [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept {
+        return fields_[i].offset;
+    }
     /// Bytes of the payload before variable data, a multiple of 8.
     [[nodiscard]] std::uint32_t fixed_bytes() const noexcept {
         return state_.description.fixed_bytes;
+    }
+    /// The same for the results of a span.
+    [[nodiscard]] std::uint32_t result_bytes() const noexcept {
+        return result_bytes_;
     }
 
     /// Records the event. `payload` is as record/field.hpp says: the fixed part, then the data of
@@ -87,10 +121,30 @@ public:
         static_cast<void>(payload);
         return false;
 #else
-        if (payload.size() * 8 < fixed_bytes() || payload.size() > most_words) return false;
-        return impl::append_words(to.words_, state_, {impl::not_begun, impl::stack_position()},
-                                  payload.data(), static_cast<std::uint32_t>(payload.size()),
-                                  cut_in(payload), nullptr);
+        return append(to, payload, false, 0, nullptr);
+#endif
+    }
+    /// Records that a span begins; what ends it is in `span`. Else as `record`.
+    template <class Kind>
+    bool begin(basic_recorder<Kind>& to, std::span<const std::uint64_t> payload,
+               begun& span) noexcept {
+#if defined(TRACE_RING_DISABLE)
+        return record(to, payload);
+#else
+        return append(to, payload, false, record_word::begin, &span.span_);
+#endif
+    }
+    /// Records that a span ends, with its results, or without them if these are empty. If spans of
+    /// the thread that began later have not ended, or it began in another thread, the record says
+    /// which span it is. Else as `record`, but the gate does not matter.
+    template <class Kind>
+    bool end(basic_recorder<Kind>& to, std::span<const std::uint64_t> results,
+             const begun& span) noexcept {
+#if defined(TRACE_RING_DISABLE)
+        return record(to, results);
+#else
+        begun its = span;
+        return append(to, results, true, record_word::end, &its.span_);
 #endif
     }
 
@@ -106,24 +160,34 @@ public:
 #endif
     }
 
-    struct token {};
-    /// By `make` alone.
-    runtime_event(token, std::string_view name, std::span<const field> fields)
-        : name_(name),
-          names_(fields.size()),
-          fields_(fields.size()),
-          value_names_(words_of_names(fields)),
-          state_{described(fields)} {}
-    runtime_event(const runtime_event&) = delete;
-    runtime_event& operator=(const runtime_event&) = delete;
-
 private:
+    [[nodiscard]] static runtime_event& keep(token what, std::string_view name,
+                                             std::span<const field> fields) {
+        // Never freed: types are registered for good.
+        auto* const made = std::make_unique<runtime_event>(what, name, fields).release();
+        // relaxed: nobody follows the list, which is there for those who look for leaks
+        made->before_ = newest_.exchange(reinterpret_cast<std::uintptr_t>(made), relaxed);
+        return *made;
+    }
+#if !defined(TRACE_RING_DISABLE)
+    template <class Kind>
+    [[nodiscard]] bool append(basic_recorder<Kind>& to, std::span<const std::uint64_t> payload,
+                              bool results, std::uint32_t flags, impl::open_span* span) noexcept {
+        const std::uint32_t fixed = !results ? fixed_bytes() : payload.empty() ? 0 : result_bytes_;
+        if (payload.size() * 8 < fixed || payload.size() > most_words) return false;
+        return impl::append_words(to.words_, state_, {impl::not_begun, impl::stack_position()},
+                                  payload.data(), static_cast<std::uint32_t>(payload.size()),
+                                  flags | cut_in(payload, results), span);
+    }
+#endif
     /// The flag of records of which something was cut.
-    [[nodiscard]] std::uint32_t cut_in(std::span<const std::uint64_t> payload) const noexcept {
+    [[nodiscard]] std::uint32_t cut_in(std::span<const std::uint64_t> payload,
+                                       bool results) const noexcept {
+        if (payload.empty()) return 0;
         const auto* const bytes = reinterpret_cast<const std::byte*>(payload.data());
         bool cut = false;
         for (const auto& each : fields_) {
-            if (each.form != field_form::variable) continue;
+            if (each.form != field_form::variable || each.result != results) continue;
             std::uint16_t length = 0;
             __builtin_memcpy(&length, bytes + each.offset, sizeof length);
             cut = cut || (length & variable_cut_bit) != 0;
@@ -165,16 +229,17 @@ private:
         __builtin_memcpy(words.data() + shape.text_at(), text.data(), text.size());
         return words;
     }
-    [[nodiscard]] type_description described(std::span<const field> fields) {
+    [[nodiscard]] type_description described(event_kind kind, std::span<const field> fields) {
         const auto refuse = [this](const std::string& what) {
             throw std::invalid_argument("event '" + name_ + "': " + what);
         };
         if (name_.empty() || name_.size() > most_of_each)
             refuse("its name is 1 to 1,000 bytes long");
         if (fields.size() > most_of_each) refuse("more than 1,000 fields");
-        std::uint64_t at = 0;
+        std::uint64_t at = 0, before_results = 0;
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const field& one = fields[i];
+            if (i == before_results_) before_results = std::exchange(at, 0);
             const std::string called = "field '" + std::string(one.name) + "' ";
             const std::size_t unit = size_of(one.type);
             if (one.name.empty() || one.name.size() > most_of_each)
@@ -192,16 +257,26 @@ private:
             const std::size_t count = one.form == field_form::array ? one.count : 1;
             at = (at + alignment - 1) / alignment * alignment;
             if (at > most_fixed_bytes) refuse("its fields do not fit into a record");
-            fields_[i] = {names_[i], one.type, one.form, static_cast<std::uint16_t>(count),
-                          static_cast<std::uint16_t>(at)};
+            fields_[i] = {names_[i],
+                          one.type,
+                          one.form,
+                          static_cast<std::uint16_t>(count),
+                          static_cast<std::uint16_t>(at),
+                          false,
+                          i >= before_results_};
             at += variable ? 2 : unit * count;
         }
-        at = (at + 7) / 8 * 8;
-        if (at > most_fixed_bytes) refuse("its fields do not fit into a record");
+        const auto words_of = [](std::uint64_t bytes) {
+            return static_cast<std::uint32_t>((bytes + 7) / 8 * 8);
+        };
+        if (before_results_ < fields.size())
+            result_bytes_ = words_of(std::exchange(at, before_results));
+        if (words_of(at) > most_fixed_bytes || result_bytes_ > most_fixed_bytes)
+            refuse("its fields do not fit into a record");
         return {name_view(name_),
-                event_kind::instant,
+                kind,
                 false,
-                static_cast<std::uint32_t>(at),
+                words_of(at),
                 {fields_.data(), fields_.size()},
                 {value_names_.data(), value_names_.size()}};
     }
@@ -213,6 +288,8 @@ private:
     static inline constinit atomic<std::uintptr_t> newest_{0};
     std::uintptr_t before_ = 0;
     std::string name_;
+    std::size_t before_results_;
+    std::uint32_t result_bytes_ = 0;
     std::vector<std::string> names_;
     std::vector<field_description> fields_;
     std::vector<std::uint64_t> value_names_;

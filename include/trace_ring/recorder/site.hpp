@@ -190,6 +190,7 @@ private:
     friend class open_scope;
     friend class drain_source;
     friend class runtime_event;
+    friend class other_process;
 
     /// False: a file that does not trace has constructed it, or nothing has yet.
     [[nodiscard]] bool has_cold_path() const noexcept { return words_.cold != nullptr; }

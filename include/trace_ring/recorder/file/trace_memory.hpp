@@ -68,6 +68,13 @@ inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view t
 inline constexpr std::uint64_t stray_bytes = std::uint64_t{128} << 10;
 static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 
+/// The part of a process's entry that the kernel does not provide.
+struct process_identity {
+    std::uint32_t pid = 0;
+    std::uint32_t word = 0;  ///< bytes of its words: 4 or 8
+    const char* name = "";
+};
+
 /// Other processes that may write to the file may store anything in it at any time. So each value
 /// read from it is checked before an address is made of it, each time anew, and no loop relies on
 /// it alone. Nothing helps against a file cut short: touching a page beyond its end raises SIGBUS.
@@ -191,35 +198,23 @@ public:
     /// Enters the calling process in the entry of `slot`, which is being prepared. `parent` is its
     /// parent's slot + 1 after a fork, else 0. Signal-safe.
     [[gnu::cold]] void enter_process(std::uint32_t slot, std::uint32_t parent) const noexcept {
-        auto& entry = process(slot);
         const auto pid = static_cast<std::uint32_t>(::getpid());
-        // relaxed, to the end: published by the state
-        entry.pid.store(pid, relaxed);
-        entry.start.store(storage::facts_of(pid).start, relaxed);
-        entry.space.store(storage::pid_namespace(), relaxed);
-        entry.image.store(image(), relaxed);
-        take_lock(life_, layout::lock_offset(slot));
-        entry.has_lock.store(life_.held(), relaxed);
-        entry.root.store(root_, relaxed);
-        entry.parent.store(parent, relaxed);
-        entry.word.store(sizeof(void*), relaxed);
-        entry.gate_page.store(gate_page_, relaxed);
-        entry.uses.store(entry.uses.load(relaxed) + 1, relaxed);
-        entry.attached.store(now(), relaxed);
-        entry.departed.store(0, relaxed);
-        store_text(entry.name, program_invocation_short_name);
-        // order: process.enter:B pairs with process.look:A, process.look:B, process.find:A,
-        // table.read:B, snapshot.copy:B, process.look:C
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+        enter(slot, {pid, sizeof(void*), program_invocation_short_name}, parent, life_);
+    }
+    /// The same for a process in whose name this one records, as long as `life` is held.
+    [[gnu::cold]] void enter_other(std::uint32_t slot, const process_identity& who,
+                                   storage::life_lock& life) const noexcept {
+        enter(slot, who, 0, life);
     }
 
-    [[gnu::cold]] void leave_process(std::uint32_t slot) const noexcept {
+    [[gnu::cold]] void leave_process(std::uint32_t slot) const noexcept { leave(slot, life_); }
+    [[gnu::cold]] void leave(std::uint32_t slot, storage::life_lock& life) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
         // order: process.leave:A pairs with process.look:A, process.look:B, process.take:A,
         // table.read:B, snapshot.copy:B, process.look:C, process.take:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        life_.release();
+        life.release();
     }
 
     /// By claimers: those that died in the middle may have left some out. Linear in the lanes.
@@ -241,6 +236,8 @@ public:
         if (entry.has_lock.load(relaxed) != 0) return is_locked(layout::lock_offset(slot));
         const std::uint32_t space = storage::pid_namespace();
         if (space == 0 || entry.space.load(relaxed) != space) return true;
+        const std::uint64_t by = entry.recorded_by.load(relaxed);
+        if (by != 0) return storage::process_word::may_live(by);
         const std::uint32_t pid = entry.pid.load(relaxed);
         if (!storage::process_may_live(pid, entry.start.load(relaxed))) return false;
         return pid != static_cast<std::uint32_t>(::getpid()) ||
@@ -303,6 +300,31 @@ private:
     template <class T>
     [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
         return *static_cast<T*>(static_cast<void*>(memory_.data() + offset));
+    }
+
+    [[gnu::cold]] void enter(std::uint32_t slot, const process_identity& who, std::uint32_t parent,
+                             storage::life_lock& life) const noexcept {
+        auto& entry = process(slot);
+        const bool is_other = &life != &life_;
+        // relaxed, to the end: published by the state
+        entry.pid.store(who.pid, relaxed);
+        entry.start.store(storage::facts_of(who.pid).start, relaxed);
+        entry.space.store(storage::pid_namespace(), relaxed);
+        entry.image.store(image(), relaxed);
+        entry.recorded_by.store(is_other ? storage::process_word::own() : 0, relaxed);
+        take_lock(life, layout::lock_offset(slot));
+        entry.has_lock.store(life.held(), relaxed);
+        entry.root.store(root_, relaxed);
+        entry.parent.store(parent, relaxed);
+        entry.word.store(who.word, relaxed);
+        entry.gate_page.store(gate_page_, relaxed);
+        entry.uses.store(entry.uses.load(relaxed) + 1, relaxed);
+        entry.attached.store(now(), relaxed);
+        entry.departed.store(0, relaxed);
+        store_text(entry.name, who.name);
+        // order: process.enter:B pairs with process.look:A, process.look:B, process.find:A,
+        // table.read:B, snapshot.copy:B, process.look:C
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     }
 
     [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }

@@ -132,6 +132,17 @@ public:
     /// `holder`. An older reservation at that address, whose end was jumped over, is given up.
     void hold(lane_state& lane, mark_type mark, const void* holder) noexcept;
 
+    /// Enters a process in whose name this one records, as long as `life` is held. Returns its
+    /// slot; that behind the last one: there is no room. O(n) in the processes.
+    [[nodiscard, gnu::cold]] std::uint32_t enter_other(const process_identity& who,
+                                                       storage::life_lock& life) noexcept;
+    /// A node with lanes for a thread of it; null: there is no memory. O(n) in this process's
+    /// threads.
+    [[nodiscard, gnu::cold]] static thread_node* enter_other_thread(std::uint32_t slot,
+                                                                    std::uint32_t thread,
+                                                                    const char* name) noexcept;
+    [[gnu::cold]] void leave_other_thread(thread_node& node) noexcept;
+
     static void leave_all(thread_node& node) noexcept;
     static std::uint32_t leave_gone_threads() noexcept;
     /// In a child of a fork: records that its parent's threads had begun belong to nobody.
@@ -209,6 +220,11 @@ private:
     [[gnu::cold]] void look_for_dead() noexcept;
     void recover(lane_state& lane) noexcept;
 
+    /// The process whose records the lane has.
+    [[nodiscard]] std::uint32_t process_of(const lane_state& lane) const noexcept {
+        const std::uint32_t other = node_around(lane).other_process.load(relaxed);  // own node
+        return other != 0 ? other - 1 : process();
+    }
     [[nodiscard]] lane_state* first_lane(lane_block& block) const noexcept {
         return &block.states[index_.value() * lane_depths];
     }

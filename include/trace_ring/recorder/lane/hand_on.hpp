@@ -107,7 +107,8 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     constexpr auto live = static_cast<std::uint32_t>(layout::presence::live);
     const auto is_it = [&] {
         // relaxed, both: called before the entry is taken, and again after
-        return entry.number.load(relaxed) == number && entry.process.load(relaxed) == process();
+        return entry.number.load(relaxed) == number &&
+               entry.process.load(relaxed) == process_of(lane);
     };
     if (!is_it()) return offer_is::gone;
     // relaxed: looked at again by its state
@@ -117,6 +118,9 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     // Without times, the order of a thread's records is that of its sub-buffers.
     if (memory_.clock() == 0 && at < lane.where.load(relaxed)) return offer_is::good;
     sub_buffer_header& sub = memory_.sub_buffer(of.slot_at(at));
+    // What is recorded for others may have been before the lane's last record.
+    const bool is_other = node_around(lane).other_process.load(relaxed) != 0;
+    if (is_other && memory_.now() < sub.end_time.load(relaxed)) return offer_is::good;
     // relaxed, to the swaps: they decide
     std::uint64_t closed = state_word(at, sub_buffer_state::closed);
     // relaxed, both: a look before the swaps
@@ -190,7 +194,7 @@ inline void core::write_owner(lane_state& lane, std::uint64_t t) noexcept {
     const thread_node& node = node_around(lane);
     const std::uint32_t depth = depth_of(lane);
     const std::uint32_t thread = node.thread.load(relaxed);
-    owner_record owner{thread, static_cast<std::uint16_t>(process()),
+    owner_record owner{thread, static_cast<std::uint16_t>(process_of(lane)),
                        static_cast<std::uint16_t>(depth)};
     for (std::size_t i = 0; i < 2; ++i) {
         owner.name[i] = node.name[i].load(relaxed);

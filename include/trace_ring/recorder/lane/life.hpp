@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,15 +39,17 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     layout::lane_entry* const entry = take_lane(slot, few_left);
     if (entry == nullptr) return false;
     const std::uint32_t number = memory_.new_lane_number();
+    const thread_node& node = node_around(lane);
+    const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
     char name[16] = {};
-    ::prctl(PR_GET_NAME, name);
+    if (!is_other) ::prctl(PR_GET_NAME, name);
     // relaxed, to the end: published by the state, but for the number; then the thread's own
     entry->number.store(number, relaxed);
     // A thread that sees any word of the new lane and looks again sees its number.
     // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
     thread_fence(release);
-    entry->process.store(process(), relaxed);
-    const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    entry->process.store(process_of(lane), relaxed);
+    const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
     entry->thread.store(thread, relaxed);
     entry->depth.store(depth_of(lane), relaxed);
     entry->writer.store(layout::writer_word(thread, depth_of(lane)), relaxed);
@@ -58,6 +59,8 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     entry->began.store(memory_.now(), relaxed);
     layout::begin_counts(*entry);
     store_text(entry->name, name);
+    for (std::size_t i = 0; is_other && i < 2; ++i)
+        entry->name[i].store(node.name[i].load(relaxed), relaxed);
     // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
     // drain.lane:B, lane.take:C
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
@@ -200,7 +203,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     const setup_fault fault = enter();
     if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
     fail_setup(subject, fault);
-    // order: registry.enlist:A pairs with registry.visit:B
+    // order: registry.enlist:A pairs with registry.visit:B, registry.visit:D
     the_registry.cores[index()].store(this, seq_cst);
     // order: registry.enlist:B pairs with type.add:A
     type_node* t = the_registry.types.load(seq_cst);

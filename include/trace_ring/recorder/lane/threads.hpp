@@ -53,7 +53,7 @@ inline std::uint32_t core::leave_gone_threads() noexcept {
     // relaxed: each that was pushed publishes those below it, too
     for (; node != nullptr; node = node->next.load(relaxed)) {
         if (take_over(*node, &leave_all)) give_node(*node);
-        count += node->used.load(relaxed);
+        if (node->other_process.load(relaxed) == 0) count += node->used.load(relaxed);
     }
     return count;
 }
@@ -121,6 +121,17 @@ inline void core::release_lane(lane_state& lane, std::uint64_t now) noexcept {
     signal_fence(seq_cst);
 }
 
+/// At most 16 bytes of the name.
+inline void name_thread(thread_node& node, const char* name) noexcept {
+    char text[16] = {};
+    for (std::size_t i = 0; i < sizeof text && name[i] != 0; ++i) text[i] = name[i];
+    for (std::size_t i = 0; i < 2; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text + i * 8, 8);
+        node.name[i].store(word, relaxed);  // relaxed: own node
+    }
+}
+
 inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     const undisturbed scope;
     thread_node* const node = take_node(&leave_all);
@@ -129,11 +140,7 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     lane_block* const mine = &block_of(*node);
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
-    for (std::size_t i = 0; i < 2; ++i) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, name + i * 8, 8);
-        node->name[i].store(word, relaxed);  // relaxed: own node
-    }
+    name_thread(*node, name);
     node->stack_high.store(0, relaxed);  // relaxed: own node
     // relaxed: own word; a swap, because a handler may have been here in between
     if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
@@ -146,6 +153,30 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
         node->ending.store(1, relaxed);  // relaxed: as in thread_ends, which will not be called
     }
     return mine;
+}
+
+inline std::uint32_t core::enter_other(const process_identity& who,
+                                       storage::life_lock& life) noexcept {
+    const std::uint32_t slot = book_.take_process();
+    if (slot != memory_.plan().process_count) memory_.enter_other(slot, who, life);
+    return slot;
+}
+
+inline thread_node* core::enter_other_thread(std::uint32_t slot, std::uint32_t thread,
+                                             const char* name) noexcept {
+    const undisturbed scope;
+    thread_node* const node = take_node(&leave_all);
+    if (node == nullptr) return nullptr;
+    // relaxed, to the end: the node is the caller's alone
+    node->other_process.store(slot + 1, relaxed);
+    node->thread.store(thread, relaxed);
+    name_thread(*node, name);
+    return node;
+}
+inline void core::leave_other_thread(thread_node& node) noexcept {
+    leave_thread(block_of(node));
+    node.other_process.store(0, relaxed);  // relaxed: published by the next line
+    give_node(node);
 }
 
 /// Repairs a lane in which a jump left a record open, wherever the writer was. The record was never

@@ -57,6 +57,9 @@ struct thread_node {
     atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
     atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
     atomic<std::uint64_t> name[2]{};  ///< of the thread, when it began to record
+    /// Of a thread of another process, in whose name this one records (recorder/other_thread.hpp):
+    /// that process's slot in the recorder's file + 1. 0: of this process.
+    atomic<std::uint32_t> other_process{0};
     /// The thread's own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
     atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };

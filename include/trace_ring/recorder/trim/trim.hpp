@@ -67,11 +67,13 @@ namespace trace_ring::inline v1::impl {
             entry.has_lock.load(relaxed) == 0;
         // relaxed, all: a copy
         const bool seen = space != 0 && entry.space.load(relaxed) == space;
-        if (counts &&
-            (seen ? storage::process_may_live(entry.pid.load(relaxed), entry.start.load(relaxed))
-                  : unseen_live)) {
-            return true;
-        }
+        const std::uint64_t by = entry.recorded_by.load(relaxed);
+        const auto may_live = [&] {  // relaxed, both: a copy
+            return by != 0 ? storage::process_word::may_live(by)
+                           : storage::process_may_live(entry.pid.load(relaxed),
+                                                       entry.start.load(relaxed));
+        };
+        if (counts && (seen ? may_live() : unseen_live)) return true;
     }
     return false;
 }

@@ -1,0 +1,153 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The threads that fire, as the trace has them: each with records, process and name of its own.
+/// @code
+///   traced_threads threads(recorder);
+///   const auto as = threads.turn({.time = ns, .pid = 1200, .tid = 1234, .comm = "worker"});
+///   event.record(recorder, payload);  // of that thread, at that time
+/// @endcode
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <trace_ring/recorder/other_thread.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include "firing_clock.hpp"
+
+namespace trace_clauses {
+
+/// Who fired, when.
+struct fired {
+    std::uint32_t clause = 0;
+    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns
+    std::uint32_t pid = 0;
+    std::uint32_t tid = 0;
+    std::uint8_t bits = 64;
+    std::uint32_t faults = 0;  ///< what the action could not read
+    std::string comm{};        ///< the thread's name; empty: /proc has it, if anybody
+    std::uint64_t call = 0;    ///< as firing_record has it
+};
+
+/// One thread's.
+class traced_threads {
+public:
+    using recorder = trace_ring::basic_recorder<firing_trace>;
+
+    explicit traced_threads(recorder& to) : to_(to) {}
+    traced_threads(const traced_threads&) = delete;
+    traced_threads& operator=(const traced_threads&) = delete;
+    /// In the order in which they recorded last: what they hold is closed at these times.
+    ~traced_threads() {
+        while (!by_use_.empty()) forget_oldest();
+    }
+
+    /// A process that may have ended before it is asked for its name.
+    void name(std::uint32_t pid, std::string name) {
+        started_ = pid;
+        started_name_ = std::move(name);
+    }
+    /// What is recorded while the result lives was recorded by that thread then. If the recorder
+    /// has no room for it, as for what this program itself says, it is this one's, and not earlier
+    /// than what was this one's before.
+    [[nodiscard]] trace_ring::other_thread::scope turn_of(const fired& who) {
+        known* const its = who.pid == own_ ? nullptr : &of(who);
+        if (its == nullptr || !its->thread) {
+            own_time_ = std::max(own_time_, who.time);
+            firing_clock::fired(own_time_);
+            return trace_ring::other_thread::scope();
+        }
+        its->time = who.time;
+        firing_clock::fired(who.time);
+        return trace_ring::other_thread::scope(*its->thread);
+    }
+    /// The same of the thread that recorded last.
+    [[nodiscard]] trace_ring::other_thread::scope last_turn() {
+        if (by_use_.empty() || !by_use_.back().thread) return trace_ring::other_thread::scope();
+        return trace_ring::other_thread::scope(*by_use_.back().thread);
+    }
+
+private:
+    using key = std::pair<std::uint32_t, std::uint32_t>;
+    struct process {
+        process(recorder& to, std::uint32_t pid, std::uint32_t word, const std::string& name)
+            : it(to, pid, word, name.c_str()) {}
+        trace_ring::other_process it;
+        std::size_t threads = 0;
+    };
+    struct known {
+        key who;
+        std::uint64_t time = 0;
+        std::unique_ptr<trace_ring::other_thread> thread{};
+    };
+    /// So many have sub-buffers at a time. Those of a recorder's table are processes, too.
+    static constexpr std::size_t most = 192;
+
+    [[nodiscard]] static std::string name_in(const std::string& folder) {
+        std::ifstream in("/proc/" + folder + "/comm");
+        std::string name;
+        std::getline(in, name);
+        return name;
+    }
+    known& of(const fired& who) {
+        const key its{who.pid, who.tid};
+        const auto found = by_key_.find(its);
+        if (found != by_key_.end()) {
+            by_use_.splice(by_use_.end(), by_use_, found->second);
+            return *found->second;
+        }
+        if (by_use_.size() == most) forget_oldest();
+        const std::string pid = std::to_string(who.pid);
+        const std::string name =
+            who.comm.empty() ? name_in(pid + "/task/" + std::to_string(who.tid)) : who.comm;
+        auto& in = processes_[who.pid];
+        firing_clock::fired(who.time);
+        if (in == nullptr) {
+            const bool is_first = who.tid == who.pid;
+            const std::string of_all = is_first ? name : name_in(pid);
+            in = std::make_unique<process>(
+                to_, who.pid, who.bits / 8U,
+                of_all.empty() && who.pid == started_ ? started_name_ : of_all);
+        }
+        ++in->threads;
+        known& made = by_use_.emplace_back(known{.who = its});
+        by_key_[its] = std::prev(by_use_.end());
+        auto thread = std::make_unique<trace_ring::other_thread>(in->it, who.tid, name.c_str());
+        if (*thread) made.thread = std::move(thread);
+        return made;
+    }
+    void forget_oldest() {
+        known& oldest = by_use_.front();
+        firing_clock::fired(oldest.time);
+        oldest.thread.reset();
+        const auto in = processes_.find(oldest.who.first);
+        if (--in->second->threads == 0) processes_.erase(in);
+        by_key_.erase(oldest.who);
+        by_use_.pop_front();
+    }
+
+    recorder& to_;
+    std::uint32_t own_ = static_cast<std::uint32_t>(::getpid());
+    std::uint64_t own_time_ = 0;
+    std::uint32_t started_ = 0;
+    std::string started_name_;
+    std::map<std::uint32_t, std::unique_ptr<process>> processes_;
+    std::list<known> by_use_;  // the one that recorded last is the last
+    std::map<key, std::list<known>::iterator> by_key_;
+};
+
+}  // namespace trace_clauses

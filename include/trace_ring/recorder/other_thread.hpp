@@ -1,0 +1,145 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Records in the name of threads of other processes: for programs that learn of events instead of
+/// having them, as tracers, gateways and importers do. Readers and viewers then show each thread
+/// with its own records, process and name, as if it had recorded them.
+/// @code
+///   trace_ring::other_process shop(recorder, 1200, 8, "shop");
+///   trace_ring::other_thread worker(shop, 1234, "worker");
+///   {
+///       const trace_ring::other_thread::scope as(worker);
+///       recorder.record<order_sent>(42, 3.14);  // of thread 1234 of process 1200
+///   }
+/// @endcode
+
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/life_lock.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+namespace trace_ring::inline v1 {
+
+// Other classes where tracing is compiled away, as runtime_event is.
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {
+
+class other_process {
+public:
+    template <class Kind>
+    other_process(basic_recorder<Kind>&, std::uint32_t, std::uint32_t, const char*) noexcept {}
+    [[nodiscard]] explicit operator bool() const noexcept { return false; }
+};
+class other_thread {
+public:
+    other_thread(other_process&, std::uint32_t, const char*) noexcept {}
+    [[nodiscard]] explicit operator bool() const noexcept { return false; }
+    class scope {
+    public:
+        scope() noexcept = default;
+        explicit scope(const other_thread&) noexcept {}
+    };
+};
+
+}  // namespace disabled
+#else
+
+/// A process in whose name this one records. Holds one of recorder_options::processes.
+class other_process {
+public:
+    /// `word`: bytes of its words, 4 or 8. `name`: at most 32 bytes of it. The recorder must
+    /// outlive this. Allocates nothing; a few system calls; O(n) in the recorder's processes.
+    template <class Kind>
+    other_process(basic_recorder<Kind>& in, std::uint32_t pid, std::uint32_t word,
+                  const char* name) noexcept
+        : core_(in.words_.the_core) {
+        static_assert(impl::recorder_policies<Kind>::template leaves_out<family::claim>,
+                      "trace_ring: lanes of processors have no threads of other processes");
+        if (core_ == nullptr) return;
+        // Lanes are found by thread-local words, of which other code may have its own.
+        // order: registry.visit:D pairs with registry.enlist:A
+        if (impl::the_registry.cores[core_->index()].load(acquire) != core_) {
+            core_ = nullptr;
+            return;
+        }
+        slot_ = core_->enter_other({pid, word, name}, life_);
+        if (slot_ == core_->memory().plan().process_count) core_ = nullptr;
+    }
+    other_process(const other_process&) = delete;
+    other_process& operator=(const other_process&) = delete;
+    ~other_process() {
+        if (core_ != nullptr) core_->memory().leave(slot_, life_);
+    }
+
+    /// False: the recorder records nothing, has no room for another process, or was constructed by
+    /// a library with symbols of its own.
+    [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
+
+private:
+    friend class other_thread;
+
+    impl::core* core_;
+    std::uint32_t slot_ = 0;
+    storage::life_lock life_{};
+};
+
+/// A thread of such a process. As long as it lives it holds a sub-buffer, as any thread does that
+/// records; then the next one may continue in that.
+class other_thread {
+public:
+    /// `name`: at most 16 bytes of it. The process must outlive this.
+    other_thread(other_process& of, std::uint32_t thread, const char* name) noexcept
+        : core_(of.core_) {
+        if (core_ != nullptr) node_ = impl::core::enter_other_thread(of.slot_, thread, name);
+    }
+    other_thread(const other_thread&) = delete;
+    other_thread& operator=(const other_thread&) = delete;
+    /// The sub-buffer is closed at the time that the recorder's clock has then.
+    ~other_thread() {
+        if (node_ != nullptr) core_->leave_other_thread(*node_);
+    }
+
+    /// False: its process has no room, or there is no memory.
+    [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
+
+    /// What the calling thread records into that recorder meanwhile is of the other thread. It must
+    /// not record into another recorder. Without a thread, or of one that is false, nothing
+    /// changes.
+    class scope {
+    public:
+        scope() noexcept = default;
+        explicit scope(const other_thread& of) noexcept : is_other_(of.node_ != nullptr) {
+            // relaxed, all: own words
+            for (std::size_t ring = 0; is_other_ && ring < layout::max_rings; ++ring) {
+                before_[ring] = impl::thread_lanes[ring].load(relaxed);
+                impl::thread_lanes[ring].store(&impl::block_of(*of.node_), relaxed);
+            }
+        }
+        scope(const scope&) = delete;
+        scope& operator=(const scope&) = delete;
+        ~scope() {
+            for (std::size_t ring = 0; is_other_ && ring < layout::max_rings; ++ring)
+                impl::thread_lanes[ring].store(before_[ring], relaxed);  // relaxed: own words
+        }
+
+    private:
+        bool is_other_ = false;
+        impl::lane_block* before_[layout::max_rings]{};
+    };
+
+private:
+    impl::core* core_;
+    impl::thread_node* node_ = nullptr;
+};
+#endif
+
+}  // namespace trace_ring::inline v1
+#endif
