@@ -4,7 +4,7 @@
 
 /// @file
 /// What clauses capture, as events of a trace. A capture where a function or system call is entered
-/// and one where it is left are a span, if the latter has no predicate.
+/// and one where it is left are a span, if neither has a predicate.
 /// @code
 ///   captured_events events(recorder, names);
 ///   events.add("malloc", statements);
@@ -92,6 +92,9 @@ public:
             if (std::find(without.begin(), without.end(), true) == without.end()) without.clear();
         }
         const auto turn = threads_.turn_of(who);
+        if (threads_.is_new_process())
+            std::erase_if(open_,
+                          [&](const auto& each) { return std::get<0>(each.first) == who.pid; });
         for (std::size_t i = 0; modules_ && i < fields.size(); ++i) {
             if (!is_stack(fields[i]) || (!without.empty() && without[i])) continue;
             unrecorded_ += modules_->record(to_, static_cast<::pid_t>(who.pid), who.time,
@@ -123,6 +126,7 @@ public:
     }
     /// So many firings were lost before what is recorded next.
     void lost(std::uint64_t count) {
+        open_.clear();  // an entry may be among them, and its exit would end an earlier call
         const auto turn = threads_.last_turn();
         while (count != 0) {
             const auto some =

@@ -223,14 +223,15 @@ private:
                                   (names.size() == 1 ? " is" : " are") + " left out: " + cause);
         }
     }
-    /// Which captures at exits end what those at the entries begin: not if a predicate decides, as
-    /// spans would then have no end.
+    /// Which captures at exits end what those at the entries begin. Not if a predicate decides:
+    /// then a span could be left without its end, or get the end of a later call.
     void find_spans() {
-        const auto captures = [&](std::uint32_t number) {
+        const auto captures_each = [&](std::uint32_t number, program_mode mode) {
             const auto& all = made_.code_of[number].statements;
-            return std::any_of(all.begin(), all.end(), [](const statement& one) {
-                return one.is == statement::kind::capture;
-            });
+            return made_.code.at(made_.code.stream_of(number, mode).predicate).empty() &&
+                   std::any_of(all.begin(), all.end(), [](const statement& one) {
+                       return one.is == statement::kind::capture;
+                   });
         };
         for (const auto& [where, point] : by_place_) {
             const auto& [file, offset, part, process, mode, keeps] = where;
@@ -241,12 +242,11 @@ private:
                  mode, keeps_nothing});
             if (entry == by_place_.end()) continue;
             const auto& begins = entry->second.clauses;
-            const auto first = std::find_if(begins.begin(), begins.end(), captures);
-            const auto last =
-                std::find_if(point.clauses.begin(), point.clauses.end(), [&](std::uint32_t number) {
-                    return captures(number) &&
-                           made_.code.at(made_.code.stream_of(number, mode).predicate).empty();
-                });
+            const auto is_wanted = [&, in = mode](std::uint32_t number) {
+                return captures_each(number, in);
+            };
+            const auto first = std::find_if(begins.begin(), begins.end(), is_wanted);
+            const auto last = std::find_if(point.clauses.begin(), point.clauses.end(), is_wanted);
             if (first != begins.end() && last != point.clauses.end())
                 made_.spans.emplace_back(*first, *last);
         }

@@ -24,6 +24,7 @@
 #include <string>
 #include <utility>
 
+#include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/other_thread.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
@@ -65,6 +66,7 @@ public:
     /// has no room for it, as for what this program itself says, it is this one's, and not earlier
     /// than what was this one's before.
     [[nodiscard]] trace_ring::other_thread::scope turn_of(const fired& who) {
+        is_new_process_ = false;
         known* const its = who.pid == own_ ? nullptr : &of(who);
         if (its == nullptr || !its->thread) {
             own_time_ = std::max(own_time_, who.time);
@@ -75,6 +77,8 @@ public:
         firing_clock::fired(who.time);
         return trace_ring::other_thread::scope(*its->thread);
     }
+    /// Whether the last turn was the first one of its process.
+    [[nodiscard]] bool is_new_process() const noexcept { return is_new_process_; }
     /// The same of the thread that recorded last.
     [[nodiscard]] trace_ring::other_thread::scope last_turn() {
         if (by_use_.empty() || !by_use_.back().thread) return trace_ring::other_thread::scope();
@@ -88,6 +92,8 @@ private:
             : it(to, pid, word, name.c_str()) {}
         trace_ring::other_process it;
         std::size_t threads = 0;
+        std::uint64_t start = 0;    // as trace_ring::storage::facts_of has it
+        std::uint64_t seen_at = 0;  // ns: when it fired last
     };
     struct known {
         key who;
@@ -105,6 +111,7 @@ private:
     }
     known& of(const fired& who) {
         const key its{who.pid, who.tid};
+        forget_if_ended(who);
         const auto found = by_key_.find(its);
         if (found != by_key_.end()) {
             by_use_.splice(by_use_.end(), by_use_, found->second);
@@ -122,6 +129,9 @@ private:
             in = std::make_unique<process>(
                 to_, who.pid, who.bits / 8U,
                 of_all.empty() && who.pid == started_ ? started_name_ : of_all);
+            in->start = trace_ring::storage::facts_of(who.pid).start;
+            in->seen_at = who.time;
+            is_new_process_ = true;
         }
         ++in->threads;
         known& made = by_use_.emplace_back(known{.who = its});
@@ -130,19 +140,33 @@ private:
         if (*thread) made.thread = std::move(thread);
         return made;
     }
-    void forget_oldest() {
-        known& oldest = by_use_.front();
-        firing_clock::fired(oldest.time);
-        oldest.thread.reset();
-        const auto in = processes_.find(oldest.who.first);
+    /// Another process may have got the number of one that has ended: that takes a while. One that
+    /// had ended when it was first seen has no start.
+    void forget_if_ended(const fired& who) {
+        constexpr std::uint64_t a_while = 1'000'000'000;  // ns
+        const auto in = processes_.find(who.pid);
+        if (in == processes_.end()) return;
+        const std::uint64_t before = std::exchange(in->second->seen_at, who.time);
+        if (who.time < before + a_while) return;
+        const std::uint64_t now = trace_ring::storage::facts_of(who.pid).start;
+        if (now == 0 || now == in->second->start) return;
+        for (auto each = by_use_.begin(); each != by_use_.end();)
+            each = each->who.first == who.pid ? forget(each) : std::next(each);
+    }
+    void forget_oldest() { static_cast<void>(forget(by_use_.begin())); }
+    std::list<known>::iterator forget(std::list<known>::iterator one) {
+        firing_clock::fired(one->time);
+        one->thread.reset();
+        const auto in = processes_.find(one->who.first);
         if (--in->second->threads == 0) processes_.erase(in);
-        by_key_.erase(oldest.who);
-        by_use_.pop_front();
+        by_key_.erase(one->who);
+        return by_use_.erase(one);
     }
 
     recorder& to_;
     std::uint32_t own_ = static_cast<std::uint32_t>(::getpid());
     std::uint64_t own_time_ = 0;
+    bool is_new_process_ = false;
     std::uint32_t started_ = 0;
     std::string started_name_;
     std::map<std::uint32_t, std::unique_ptr<process>> processes_;
