@@ -346,6 +346,16 @@ std::uint64_t object::bias(std::uint64_t start, std::uint64_t offset) const {
     return segment ? start - (segment->p_vaddr - segment->p_offset + offset) : start - offset;
 }
 
+std::pair<std::uint64_t, std::uint64_t> object::extent() const {
+    std::uint64_t begin = ~std::uint64_t{0}, end = 0;
+    static_cast<void>(library_->segment([&](const GElf_Phdr& s) {
+        begin = std::min(begin, s.p_vaddr);
+        end = std::max(end, s.p_vaddr + s.p_memsz);
+        return false;
+    }));
+    return end == 0 ? std::pair<std::uint64_t, std::uint64_t>() : std::pair(begin, end);
+}
+
 std::span<const std::uint8_t> object::bytes(std::uint64_t address, std::size_t most) const {
     const auto segment = library_->segment([address](const GElf_Phdr& s) {
         return address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz;

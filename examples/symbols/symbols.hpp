@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace symbols {
@@ -72,6 +73,9 @@ public:
     /// addresses.
     [[nodiscard]] std::uint64_t bias(std::uint64_t start, std::uint64_t offset) const;
 
+    /// The addresses of all that is loaded of it: from the first on, and up to the second. Both are
+    /// 0 if it cannot be read.
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> extent() const;
     /// The file's bytes from `address` on, `most` at most; empty if it says nothing of them.
     [[nodiscard]] std::span<const std::uint8_t> bytes(std::uint64_t address,
                                                       std::size_t most) const;

@@ -4,6 +4,7 @@
 /// @file
 /// trace-clauses: traces running programs by clauses, those of 32 and 64 bits at once.
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,7 @@
 #include "points/find_points.hpp"
 #include "ptrace/ptrace_source.hpp"
 #include "session/harm.hpp"
+#include "session/module_records.hpp"
 #include "session/plan.hpp"
 #include "session/results.hpp"
 #include "session/source.hpp"
@@ -92,6 +94,14 @@ struct own_firing {
                 return ::getuid();
             case context_word::bits:
                 return 64;
+            case context_word::command:
+            case context_word::command_rest: {
+                char name[16]{};
+                std::uint64_t words[2];
+                ::prctl(PR_GET_NAME, name);
+                std::memcpy(words, name, sizeof words);
+                return words[of == context_word::command ? 0 : 1];
+            }
             default:
                 return 0;
         }
@@ -114,14 +124,20 @@ public:
         if (wanted.from == options::source::ptrace) {
             using from = ptrace_source::from;
             source_ = std::make_unique<source_of<ptrace_source>>(
-                of.code, wanted.command.empty() ? from::now : from::next_program, stack_bytes());
+                of.code, wanted.command.empty() ? from::now : from::next_program, stack_bytes(),
+                [this](::pid_t process) {
+                    if (code_ != nullptr) code_->look(process);
+                });
         } else {
             source_ =
                 std::make_unique<source_of<kernel_source>>(of.code, wanted.ring, stack_bytes());
         }
         if (!wanted.output.empty()) {
-            to_ = std::make_unique<results::recorder>(tr::recorder_options{
-                .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
+            to_ = std::make_unique<results::recorder>(
+                tr::recorder_options{.file = wanted.output,
+                                     .size = wanted.size,
+                                     .quotas = {module_records::quota_of(wanted.size)},
+                                     .exists = tr::if_exists::replace});
         }
         const auto has_stack = [](const statement& one) {
             return std::any_of(one.fields.begin(), one.fields.end(), is_stack);
@@ -244,16 +260,23 @@ private:
         const auto snapshot = output.subspan(std::min(output.size(), snapshot_at(bytes)));
         if (unwinder_ == nullptr || snapshot.empty()) return output.first(bytes);
         unwound_.assign(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(bytes));
+        std::vector<const stored_field*> stacks;
+        std::size_t most = 0;
         for (const statement& one : plan_.code_of[of.clause].statements) {
             for (const stored_field& each : one.fields) {
                 if (!is_stack(each)) continue;
-                std::vector<std::uint64_t> addresses(each.count);
-                const std::size_t count =
-                    unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses);
-                // Nothing is known of code that is in no file: then there are frame pointers.
-                if (count == 0) continue;
-                std::memcpy(unwound_.data() + each.offset, addresses.data(), 8 * addresses.size());
+                stacks.push_back(&each);
+                most = std::max<std::size_t>(most, each.count);
             }
+        }
+        std::vector<std::uint64_t> addresses(most);
+        const std::size_t count =
+            unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses);
+        for (const stored_field* const each : stacks) {
+            // Who called is on the stack, whatever is known of the code: the source has seen that.
+            if (count == 0) std::memcpy(addresses.data(), unwound_.data() + each->offset, 8);
+            std::memcpy(unwound_.data() + each->offset, addresses.data(),
+                        std::size_t{8} * each->count);
         }
         return unwound_;
     }
@@ -315,11 +338,12 @@ private:
         }
         if (unwinder_ != nullptr && unwinder_->cut() != 0) {
             std::cerr << "trace-clauses: " << unwinder_->cut()
-                      << " stacks are cut: more was not copied of them (--stack)\n";
+                      << " stacks are cut: no more was copied of them (--stack)\n";
         }
         if (unwinder_ != nullptr && unwinder_->ended_early() != 0) {
             std::cerr << "trace-clauses: " << unwinder_->ended_early()
-                      << " stacks end at code that has no unwind information\n";
+                      << " stacks end at code whose unwind information is missing, or whose file "
+                         "is not there\n";
         }
         if (code_ != nullptr && code_->lost() != 0) {
             std::cerr << "trace-clauses: the kernel has lost " << code_->lost()

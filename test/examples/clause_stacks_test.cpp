@@ -343,4 +343,67 @@ BOOST_AUTO_TEST_CASE(callers_without_frame_pointers_are_those_that_the_program_u
     trace_ring_test::proof("clauses", compared, "stacks as the program's own unwinder finds them");
 }
 
+BOOST_AUTO_TEST_CASE(stacks_through_libraries_that_come_and_go_are_whole_and_others_are_counted) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    const char* const library =
+        "__attribute__((noinline)) int through(int (*f)(int), int x) {\n"
+        "  volatile char room[ROOM]; room[x] = 1; return f(x) + room[x]; }\n";
+    const std::string flags = "-O2 -g -fomit-frame-pointer ";
+    if (!build(program,
+               "#include <dlfcn.h>\n"
+               "#include <signal.h>\n"
+               "#include <sys/mman.h>\n"
+               "#include <string.h>\n"
+               "__attribute__((noinline)) int leaf(int x) { __asm__ volatile(\"\"); return x; }\n"
+               "static void handler(int n) { leaf(n); }\n"
+               "int without(int (*)(int), int);\n"
+               "__asm__(\".globl without\\n.type without,@function\\n\"\n"
+               "        \"without: push %rbp\\n mov %rsp,%rbp\\n mov %rdi,%rax\\n\"\n"
+               "        \"mov %esi,%edi\\n call *%rax\\n pop %rbp\\n ret\\n\"\n"
+               "        \".size without,.-without\\n\");\n"
+               "int main(int count, char **given) {\n"
+               "  for (int k = 0; k < 6; ++k) {\n"
+               "    void *h = dlopen(given[1 + k / 2 % 2], RTLD_NOW);\n"
+               "    int (*f)(int (*)(int), int) = dlsym(h, \"through\");\n"
+               "    f(leaf, k);\n    dlclose(h);\n  }\n"
+               "  static char other[65536];\n"
+               "  stack_t at = {.ss_sp = other, .ss_size = sizeof other};\n"
+               "  struct sigaction how = {.sa_handler = handler, .sa_flags = SA_ONSTACK};\n"
+               "  sigaltstack(&at, 0);\n  sigaction(SIGUSR1, &how, 0);\n  raise(SIGUSR1);\n"
+               "  return without(leaf, 20) - 20;\n}\n",
+               "c", 64, flags) ||
+        !build(folder / "first.so", library, "c", 64, flags + "-shared -fPIC -DROOM=100") ||
+        !build(folder / "second.so", library, "c", 64, flags + "-shared -fPIC -DROOM=900"))
+        return;
+    for (const std::string from : {"kernel", "ptrace"}) {
+        const ended made =
+            run(folder, TRACE_CLAUSES " --source " + from +
+                            " -e '@@uft:*:stacks:leaf:entry { capture(x, ustack(3)); "
+                            "}' -- " +
+                            program + " " + (folder / "first.so") + " " + (folder / "second.so"));
+        if (made.status != 0) {
+            trace_ring_test::cannot_run(made.err);
+            continue;
+        }
+        BOOST_TEST_CONTEXT(from << made.out << made.err) {
+            std::istringstream lines(made.out);
+            std::size_t whole = 0;
+            for (std::string line; std::getline(lines, line);) {
+                const std::size_t at = line.find(" <through+0x");
+                const bool goes_on = at != std::string::npos &&
+                                     line.find(" <main+0x", at) != std::string::npos &&
+                                     line.find(" <__libc_start_call_main+0x") != std::string::npos;
+                whole += goes_on ? 1 : 0;
+                // What comes behind code without rules is not known.
+                if (line.find(" x=20 ") != std::string::npos)
+                    BOOST_TEST(line.ends_with(" <without+0xb>]"), line);
+            }
+            BOOST_TEST(whole == 6U);
+            BOOST_TEST(made.err.find("1 stacks are cut") != std::string::npos);
+            BOOST_TEST(made.err.find("1 stacks end at code whose") != std::string::npos);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -112,8 +112,7 @@ void kernel_source::follow_children(::pid_t process) {
 }
 
 process_filter kernel_source::filter_of(const attach_point& at) const noexcept {
-    if (followed_ != nullptr) return {at.process, followed_->map()};
-    return is_system_call(at.part) ? process_filter{at.process} : process_filter{};
+    return {at.process, followed_ == nullptr ? -1 : followed_->map()};
 }
 
 kernel_maps kernel_source::maps_for(const attach_point& at) const noexcept {
@@ -262,8 +261,7 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     const function_part part = first.at.part;
     const bool is_session = part == function_part::exit;
     const auto kind = is_session ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
-    kernel_maps maps = maps_for(first.at);
-    maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
+    const kernel_maps maps = maps_for(first.at);
     const int notes = is_function_exit(part) ? notes_for(clause, first.entry) : -1;
     const translation how{.by_cookie = true,
                           .is_session = is_session,
@@ -368,12 +366,10 @@ void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) 
     if (at.semaphore != 0) {
         with.config |= at.semaphore << number_in(device + "format/ref_ctr_offset", "config:", 32);
     }
-    // Of all processes an event is a processor's by its form alone: its program runs on each. It
-    // must be one that is there.
-    const ::pid_t process = followed_ == nullptr ? at.process : -1;
-    const int processor = process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
-    const long fd =
-        ::syscall(SYS_perf_event_open, &with, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
+    // Of all processes: that of one is its first thread's, and ends with it. It is a processor's by
+    // its form alone: its program runs on each. It must be one that is there.
+    const long fd = ::syscall(SYS_perf_event_open, &with, -1, std::max(::sched_getcpu(), 0), -1,
+                              PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) refuse(where + ": cannot set a uprobe", errno);
     file_descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||

@@ -11,10 +11,9 @@
 ///                 session.at(point));
 ///   while (source.wait(100)) source.read([](const firing_record& of, auto output) { ... });
 /// @endcode
-/// An event of one process is not inherited by those that it forks: the kernel would look for the
-/// file's name in their memory, find nothing, and refuse the fork. So where children are followed,
-/// the event is of all, and its program chooses. Nothing of it is in the traced
-/// programs but a breakpoint, which the kernel takes out when this process ends, in whichever way.
+/// Points are in all programs that run a file, and their programs choose: an event of one process
+/// ends with its first thread. Nothing of it is in the programs but a breakpoint, which the kernel
+/// takes out when this process ends, in whichever way.
 /// Of a function that calls itself the kernel awaits 64 returns of a thread: deeper ones do not
 /// fire. They are counted where the kernel describes its structures (BTF). Entries all fire.
 /// Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the kernel's

@@ -24,6 +24,8 @@
 #include <system_error>
 #include <utility>
 
+#include <trace_ring/setup_error.hpp>
+
 #include "../../launching/find_program.hpp"
 #include "../../launching/process_memory.hpp"
 #include "program_file.hpp"
@@ -275,9 +277,15 @@ private:
 
 candidates files_of_program(const std::string& name) {
     const std::string path = path_of_program(name);
-    if (path.empty()) throw std::runtime_error(name + ": there is no such program");
+    if (path.empty()) throw trace_ring::setup_error(name, "there is no such program", ENOENT);
     const auto interpreters = interpreters_of(path);
-    if (!interpreters) return needed_files().of(path);
+    if (!interpreters) {
+        char magic[SELFMAG]{};
+        std::ifstream(path).read(magic, sizeof magic);
+        if (std::memcmp(magic, ELFMAG, SELFMAG) != 0)
+            throw trace_ring::setup_error(name, "it is neither an ELF file nor a script", ENOEXEC);
+        return needed_files().of(path);
+    }
     candidates all;
     std::set<std::string> seen;
     for (const std::string& each : *interpreters) {

@@ -11,13 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <utility>
 
 #include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 
 #include "../firings/kept_words.hpp"
+#include "../firings/latest.hpp"
 
 namespace trace_clauses {
 
@@ -37,21 +37,16 @@ class entered_calls {
 public:
     /// What is left by longjmp or an exception stays until another call is there.
     void enter(std::uint32_t point, std::uint64_t stack, const entered_call& begun) {
-        constexpr std::size_t most = 65536;
-        if (at_.size() >= most) at_.clear();
-        at_[{point, stack}] = begun;
+        at_.put({point, stack}, begun);
     }
     /// What was noted; with faults if its entry was not seen.
     [[nodiscard]] entered_call leave(std::uint32_t point, std::uint64_t stack) {
-        const auto found = at_.find({point, stack});
-        if (found == at_.end()) return {.time = 0, .kept = {.words = {}, .faults = 1}};
-        const entered_call begun = found->second;
-        at_.erase(found);
-        return begun;
+        return at_.take({point, stack})
+            .value_or(entered_call{.time = 0, .kept = {.words = {}, .faults = 1}});
     }
 
 private:
-    std::map<std::pair<std::uint32_t, std::uint64_t>, entered_call> at_;
+    latest<std::pair<std::uint32_t, std::uint64_t>, entered_call> at_{65536};
 };
 
 }  // namespace trace_clauses

@@ -46,8 +46,9 @@ using branch_trace::impl::read_signal;
 }
 }  // namespace
 
-ptrace_source::ptrace_source(const point::clauses& session, from begin, std::uint32_t stack_bytes)
-    : session_(session), runs_(session, stack_bytes), begin_(begin) {
+ptrace_source::ptrace_source(const point::clauses& session, from begin, std::uint32_t stack_bytes,
+                             std::function<void(::pid_t)> mapped)
+    : session_(session), runs_(session, stack_bytes), begin_(begin), mapped_(std::move(mapped)) {
     ::sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -231,6 +232,7 @@ void ptrace_source::executed(traced_thread& one) {
     begin_ = from::now;
     places_are_known_ = true;
     points_.set_in(*one.memory, process);
+    if (mapped_) mapped_(process);
     one.go_on();
 }
 
@@ -271,6 +273,7 @@ bool ptrace_source::has_hit(traced_thread& one) {
         one.jumps_with = one.jumps_to = 0;
         if (here->is_loader) {
             points_.set_in(*one.memory, one.process);
+            if (mapped_) mapped_(one.process);
             here = one.memory->at(registers.rip);
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);

@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,8 +58,9 @@ public:
     /// Whether points are in what a process runs now, or only in what it executes next.
     enum class from : std::uint8_t { now, next_program };
 
-    explicit ptrace_source(const point::clauses& session, from begin,
-                           std::uint32_t stack_bytes = 0);
+    /// `mapped` is called when a process that stands still may have other code than before.
+    explicit ptrace_source(const point::clauses& session, from begin, std::uint32_t stack_bytes = 0,
+                           std::function<void(::pid_t)> mapped = {});
     ptrace_source(const ptrace_source&) = delete;
     ptrace_source& operator=(const ptrace_source&) = delete;
     ~ptrace_source();
@@ -122,6 +124,7 @@ private:
     bool places_are_known_ = false;
     placed_points points_;
     std::map<::pid_t, traced_thread> threads_;
+    std::function<void(::pid_t)> mapped_;
     std::map<::pid_t, entered_calls> entered_;  // by the process
     std::vector<::pid_t> with_status_;
     std::map<::pid_t, int> early_;  // children that have stopped before their parents told of them

@@ -30,6 +30,7 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/runtime_event.hpp>
 
+#include "../firings/latest.hpp"
 #include "../language/compile.hpp"
 #include "module_records.hpp"
 #include "stack_names.hpp"
@@ -91,26 +92,23 @@ public:
             for (const auto& each : fields) without.push_back(is_unreadable(each, output));
             if (std::find(without.begin(), without.end(), true) == without.end()) without.clear();
         }
-        const auto turn = threads_.turn_of(who);
-        if (threads_.is_new_process())
-            std::erase_if(open_,
-                          [&](const auto& each) { return std::get<0>(each.first) == who.pid; });
         for (std::size_t i = 0; modules_ && i < fields.size(); ++i) {
             if (!is_stack(fields[i]) || (!without.empty() && without[i])) continue;
+            threads_.own_turn(who.time);
             unrecorded_ += modules_->record(to_, static_cast<::pid_t>(who.pid), who.time,
                                             stored_value(fields[i], output));
         }
+        const auto turn = threads_.turn_of(who);
+        if (threads_.is_new_process())
+            open_.forget_if([&](const call& each) { return std::get<0>(each) == who.pid; });
         const bool is_joined = of.span.event != nullptr && of.span.statement == number;
         const call its{who.pid, who.call != 0 ? who.call : who.tid, of.span.begun_by};
         if (is_joined && of.span.results_at == 0) {
-            open_.erase(its);  // one that was left, by a jump or an exception
+            static_cast<void>(open_.take(its));  // one that was left, by a jump or an exception
             if (without.empty()) return begin(of, who, its, output);
         } else if (is_joined) {
-            const auto found = open_.find(its);
-            if (found != open_.end()) {
-                const trace_ring::runtime_event::begun span = found->second;
-                open_.erase(found);
-                end(of, span, without, output);
+            if (const auto span = open_.take(its)) {
+                end(of, *span, without, output);
                 if (without.empty()) return;
             }
         }
@@ -243,6 +241,8 @@ private:
     };
 
     static constexpr std::uint16_t longest_unreadable = 1024;
+    /// Exits of older calls are events of their own.
+    static constexpr std::size_t most_open = 65536;
 
     [[nodiscard]] static std::optional<std::size_t> first_capture(const code& of) {
         const auto found =
@@ -280,15 +280,13 @@ private:
 
     void begin(const code& of, const fired& who, const call& its,
                std::span<const std::byte> output) {
-        constexpr std::size_t most = 65536;
-        if (open_.size() >= most) open_.clear();  // their exits are events of their own
         payload made(*of.span.event, of.span.event->fixed_bytes());
         made.put_thread(who);
         static_cast<void>(made.put(of.statements[of.span.statement].fields, {}, output));
         trace_ring::runtime_event::begun span;
         const bool is_recorded = of.span.event->begin(to_, made.words, span);
         count(is_recorded);
-        if (is_recorded) open_[its] = span;
+        if (is_recorded) open_.put(its, span);
     }
     /// Without results if not all could be read.
     void end(const code& of, const trace_ring::runtime_event::begun& span,
@@ -305,7 +303,7 @@ private:
     traced_threads threads_;
     std::optional<module_records> modules_;
     std::vector<code> code_;
-    std::map<call, trace_ring::runtime_event::begun> open_;
+    latest<call, trace_ring::runtime_event::begun> open_{most_open};
     std::uint64_t unrecorded_ = 0;
 };
 

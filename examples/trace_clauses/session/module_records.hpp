@@ -35,6 +35,12 @@ class module_records {
 public:
     using recorder = trace_ring::basic_recorder<firing_trace>;
 
+    /// The recorder's quota that they are in: what is captured must not overwrite them.
+    static constexpr std::uint32_t ring = 1;
+    [[nodiscard]] static constexpr std::uint64_t quota_of(std::uint64_t trace_bytes) noexcept {
+        return std::clamp<std::uint64_t>(trace_bytes / 8, 32 << 10, 1 << 20);
+    }
+
     /// `names` must outlive it.
     explicit module_records(stack_names& names) : names_(names) {}
 
@@ -82,7 +88,8 @@ private:
             {"bias", field_type::address},
             {"build_id", field_type::u8, field_form::variable},
             {"path", field_type::character, field_form::variable}};
-        static trace_ring::runtime_event& event = trace_ring::runtime_event::make("module", fields);
+        static trace_ring::runtime_event& event =
+            trace_ring::runtime_event::make("module", fields, ring);
         std::vector<std::uint64_t> payload(event.fixed_bytes() / 8);
         const auto put = [&](std::size_t field, auto value) {
             std::memcpy(reinterpret_cast<std::byte*>(payload.data()) + event.offset(field), &value,

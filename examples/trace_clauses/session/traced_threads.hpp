@@ -69,13 +69,17 @@ public:
         is_new_process_ = false;
         known* const its = who.pid == own_ ? nullptr : &of(who);
         if (its == nullptr || !its->thread) {
-            own_time_ = std::max(own_time_, who.time);
-            firing_clock::fired(own_time_);
+            own_turn(who.time);
             return trace_ring::other_thread::scope();
         }
         its->time = who.time;
         firing_clock::fired(who.time);
         return trace_ring::other_thread::scope(*its->thread);
+    }
+    /// What is recorded next is this program's.
+    void own_turn(std::uint64_t time) noexcept {
+        own_time_ = std::max(own_time_, time);
+        firing_clock::fired(own_time_);
     }
     /// Whether the last turn was the first one of its process.
     [[nodiscard]] bool is_new_process() const noexcept { return is_new_process_; }
@@ -88,18 +92,23 @@ public:
 private:
     using key = std::pair<std::uint32_t, std::uint32_t>;
     struct process {
-        process(recorder& to, std::uint32_t pid, std::uint32_t word, const std::string& name)
-            : it(to, pid, word, name.c_str()) {}
+        process(recorder& to, std::uint32_t pid, std::uint32_t word, std::string called)
+            : name(std::move(called)), it(to, pid, word, name.c_str()) {}
+        std::string name;
         trace_ring::other_process it;
-        std::size_t threads = 0;
         std::uint64_t start = 0;    // as trace_ring::storage::facts_of has it
         std::uint64_t seen_at = 0;  // ns: when it fired last
     };
     struct known {
         key who;
+        std::shared_ptr<process> of;  // outlives the thread
+        std::string name;
         std::uint64_t time = 0;
         std::unique_ptr<trace_ring::other_thread> thread{};
     };
+    [[nodiscard]] static bool is_renamed(const known& one, const fired& who) {
+        return !who.comm.empty() && one.name != who.comm;
+    }
     /// So many have sub-buffers at a time. Those of a recorder's table are processes, too.
     static constexpr std::size_t most = 192;
 
@@ -113,9 +122,14 @@ private:
         const key its{who.pid, who.tid};
         forget_if_ended(who);
         const auto found = by_key_.find(its);
-        if (found != by_key_.end()) {
+        if (found != by_key_.end() && !is_renamed(*found->second, who)) {
             by_use_.splice(by_use_.end(), by_use_, found->second);
             return *found->second;
+        }
+        std::shared_ptr<process> keeps;  // also if this is its only thread
+        if (found != by_key_.end()) {
+            keeps = found->second->of;
+            static_cast<void>(forget(found->second));
         }
         if (by_use_.size() == most) forget_oldest();
         const std::string pid = std::to_string(who.pid);
@@ -123,18 +137,17 @@ private:
             who.comm.empty() ? name_in(pid + "/task/" + std::to_string(who.tid)) : who.comm;
         auto& in = processes_[who.pid];
         firing_clock::fired(who.time);
-        if (in == nullptr) {
-            const bool is_first = who.tid == who.pid;
-            const std::string of_all = is_first ? name : name_in(pid);
-            in = std::make_unique<process>(
-                to_, who.pid, who.bits / 8U,
-                of_all.empty() && who.pid == started_ ? started_name_ : of_all);
+        // A process is called as its first thread is, and a program that it executes is another.
+        const bool is_first = who.tid == who.pid;
+        if (in == nullptr || (is_first && !name.empty() && in->name != name)) {
+            std::string of_all = is_first ? name : name_in(pid);
+            if (of_all.empty() && who.pid == started_) of_all = started_name_;
+            is_new_process_ = in == nullptr;
+            in = std::make_shared<process>(to_, who.pid, who.bits / 8U, of_all);
             in->start = trace_ring::storage::facts_of(who.pid).start;
             in->seen_at = who.time;
-            is_new_process_ = true;
         }
-        ++in->threads;
-        known& made = by_use_.emplace_back(known{.who = its});
+        known& made = by_use_.emplace_back(known{.who = its, .of = in, .name = name});
         by_key_[its] = std::prev(by_use_.end());
         auto thread = std::make_unique<trace_ring::other_thread>(in->it, who.tid, name.c_str());
         if (*thread) made.thread = std::move(thread);
@@ -157,10 +170,13 @@ private:
     std::list<known>::iterator forget(std::list<known>::iterator one) {
         firing_clock::fired(one->time);
         one->thread.reset();
-        const auto in = processes_.find(one->who.first);
-        if (--in->second->threads == 0) processes_.erase(in);
         by_key_.erase(one->who);
-        return by_use_.erase(one);
+        const auto in = processes_.find(one->who.first);
+        one->of.reset();
+        const bool is_last = in != processes_.end() && in->second.use_count() == 1;
+        const auto next = by_use_.erase(one);
+        if (is_last) processes_.erase(in);
+        return next;
     }
 
     recorder& to_;
@@ -169,7 +185,7 @@ private:
     bool is_new_process_ = false;
     std::uint32_t started_ = 0;
     std::string started_name_;
-    std::map<std::uint32_t, std::unique_ptr<process>> processes_;
+    std::map<std::uint32_t, std::shared_ptr<process>> processes_;
     std::list<known> by_use_;  // the one that recorded last is the last
     std::map<key, std::list<known>::iterator> by_key_;
 };

@@ -7,6 +7,8 @@
 
 #include <trace_ring/policy/clock/monotonic.hpp>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -33,8 +35,8 @@ void loaded_code::refresh() {
         process& of = processes_[one.process];
         switch (one.is) {
             case mapping_event::kind::mapped:
-                of.all.push_back(
-                    {one.begin, one.end, one.offset, time, ~std::uint64_t{0}, one.path});
+                of.all.push_back({one.begin, one.end, one.offset, time, ~std::uint64_t{0}, one.path,
+                                  one.build_id, one.inode});
                 break;
             case mapping_event::kind::executed:
                 for (mapping& each : of.all) {
@@ -80,27 +82,42 @@ std::uint64_t loaded_code::changes_of(::pid_t number, std::uint64_t time) {
 
 void loaded_code::look_at(::pid_t number, process& of) {
     of.is_looked_at = events_.are_told();  // else again, for what it has mapped since
-    bool is_new = false;
     const ::pid_t thread = launching::living_thread_of(number);
     std::ifstream maps("/proc/" + std::to_string(thread) + "/maps");
+    const std::uint64_t now = trace_ring::clock::monotonic::now();
+    const std::uint64_t since = of.all.empty() ? 0 : now;
+    std::vector<mapping> there;
     for (std::string line; std::getline(maps, line);) {
-        unsigned long long begin = 0, end = 0, offset = 0;
+        unsigned long long begin = 0, end = 0, offset = 0, inode = 0;
         char rights[5]{};
         int name = 0;
-        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %*s %*s %n", &begin, &end, rights,
-                        &offset, &name) < 4)
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %*s %llu %n", &begin, &end, rights,
+                        &offset, &inode, &name) < 5)
             continue;
         const std::string path = line.substr(static_cast<std::size_t>(name));
         const bool is_code = path.starts_with('/') || path == kernel_code;
         if (rights[2] != 'x' || !is_code || path.ends_with(" (deleted)")) continue;
+        there.push_back({begin, end, offset, since, ~std::uint64_t{0}, path, {}, inode});
+    }
+    if (there.empty()) return;  // it has ended
+    const auto is_same = [](const mapping& a, const mapping& b) {
+        return a.begin == b.begin && a.end == b.end && a.path == b.path;
+    };
+    bool is_new = false;
+    for (mapping& each : of.all) {
+        const bool is_there = std::any_of(there.begin(), there.end(),
+                                          [&](const mapping& one) { return is_same(one, each); });
+        if (!is_there && !of.is_looked_at) each.until = std::min(each.until, now);
+    }
+    for (mapping& each : there) {
         const bool is_known = std::any_of(of.all.begin(), of.all.end(), [&](const mapping& one) {
-            return one.begin == begin && one.path == path;
+            return is_same(one, each) && one.until > now;
         });
         if (is_known) continue;
-        of.all.push_back({begin, end, offset, 0, ~std::uint64_t{0}, path});
+        of.all.push_back(std::move(each));
         is_new = true;
     }
-    if (is_new && !of.is_looked_at) of.changes.push_back(trace_ring::clock::monotonic::now());
+    if (is_new && !of.is_looked_at) of.changes.push_back(now);
 }
 
 const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t address,
@@ -114,30 +131,59 @@ const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t a
     return found;
 }
 
-const symbols::object& loaded_code::file_of(::pid_t of, const std::string& path) {
-    auto& file = files_[path];
-    if (!file) file = std::make_unique<symbols::object>(readable_path(of, path));
-    return *file;
+const loaded_code::code_file& loaded_code::file_of(::pid_t of, const mapping& what) {
+    auto& file = files_[{what.path, what.build_id, what.inode}];
+    if (file.names == nullptr) file = found_file(of, what);
+    return file;
 }
 
-/// In its own root folder, as of a container, if that is still there.
-std::string loaded_code::readable_path(::pid_t of, const std::string& path) {
-    std::string there = "/proc/" + std::to_string(of) + "/root" + path;
-    return std::ifstream(there) ? there : path;
+/// In its own root folder, as of a container, if that is still there. Another file of that name is
+/// not the one that was mapped.
+loaded_code::code_file loaded_code::found_file(::pid_t of, const mapping& what) {
+    for (const std::string& path :
+         {"/proc/" + std::to_string(of) + "/root" + what.path, what.path}) {
+        struct ::stat about {};
+        if (::stat(path.c_str(), &about) != 0) continue;
+        if (what.build_id.empty() && what.inode != 0 && what.inode != about.st_ino) continue;
+        auto names = std::make_unique<symbols::object>(path, what.build_id);
+        if (names->problem().empty()) return {path, std::move(names)};
+    }
+    return {"", std::make_unique<symbols::object>(what.path, "another one")};
+}
+
+void loaded_code::look(::pid_t number) {
+    if (!events_.are_told()) look_at(number, processes_[number]);
 }
 
 std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std::uint64_t time) {
     if (time >= read_at_) refresh();
     process& of = processes_[number];
     if (!of.is_looked_at) look_at(number, of);
-    std::vector<symbols::loaded_module> all;
+    std::vector<const mapping*> all;
     for (const mapping& each : of.all) {
-        if (each.path.empty() || each.since > time || time >= each.until) continue;
-        const symbols::object& file = file_of(number, each.path);
-        all.push_back({each.begin, each.end, file.bias(each.begin, each.offset), file.build_id(),
-                       readable_path(number, each.path)});
+        if (!each.path.empty() && each.since <= time && time < each.until) all.push_back(&each);
     }
-    return all;
+    // Nobody tells what is unmapped: what is in the place of another came later.
+    std::stable_sort(all.begin(), all.end(),
+                     [](const mapping* a, const mapping* b) { return a->since > b->since; });
+    std::vector<symbols::loaded_module> found;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+    for (const mapping* const each : all) {
+        const code_file& file = file_of(number, *each);
+        const std::uint64_t bias = file.names->bias(each->begin, each->offset);
+        const auto [first, last] = file.names->extent();
+        const bool is_known = last != 0;
+        const std::uint64_t begin = is_known ? first + bias : each->begin;
+        const std::uint64_t end = is_known ? last + bias : each->end;
+        if (std::any_of(taken.begin(), taken.end(), [&](const auto& other) {
+                return begin < other.second && other.first < end;
+            }))
+            continue;
+        taken.emplace_back(begin, end);
+        found.push_back({each->begin, each->end, bias, file.names->build_id(),
+                         each->path == kernel_code ? each->path : file.path});
+    }
+    return found;
 }
 
 const loaded_code::mapping* loaded_code::mapped_at(::pid_t number, process& of,
@@ -158,8 +204,9 @@ const symbols::loaded_module* loaded_code::module_of(::pid_t number, std::uint64
     if (time >= read_at_) refresh();
     const mapping* const at = mapped_at(number, processes_[number], return_address, time);
     if (at == nullptr) return nullptr;
-    const symbols::object& file = file_of(number, at->path);
-    module_ = {at->begin, at->end, file.bias(at->begin, at->offset), file.build_id(), at->path};
+    const symbols::object& file = *file_of(number, *at).names;
+    const std::string id = at->build_id.empty() ? file.build_id() : at->build_id;
+    module_ = {at->begin, at->end, file.bias(at->begin, at->offset), id, at->path};
     return &module_;
 }
 
@@ -173,7 +220,7 @@ std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_addre
     if (at == nullptr) return {};
     std::string& name = of.names[{at->since, return_address}];
     if (!name.empty()) return name;
-    const symbols::object& file = file_of(number, at->path);
+    const symbols::object& file = *file_of(number, *at).names;
     const std::uint64_t bias = file.bias(at->begin, at->offset);
     name = symbols::place_and_line(file.before(return_address - bias));
     return name;

@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,8 @@ public:
     [[nodiscard]] std::vector<symbols::loaded_module> modules_of(::pid_t process,
                                                                  std::uint64_t time);
 
+    /// Reads what a process has mapped now, unless the kernel tells it.
+    void look(::pid_t process);
     /// Addresses without a name, as nobody told what lay there.
     [[nodiscard]] std::uint64_t unnamed() const noexcept { return unnamed_; }
     /// What the kernel could not tell: names may be missing, or of what lay there before.
@@ -59,6 +62,13 @@ private:
         std::uint64_t begin = 0, end = 0, offset = 0;
         std::uint64_t since = 0, until = ~std::uint64_t{0};  // ns
         std::string path;
+        std::string build_id;  // as mapping_event has them
+        std::uint64_t inode = 0;
+    };
+    /// A file as it was mapped, if it is still there.
+    struct code_file {
+        std::string path;  // to open it; empty: it is not there
+        std::unique_ptr<symbols::object> names;
     };
     struct process {
         std::vector<mapping> all;
@@ -77,14 +87,15 @@ private:
                                            std::uint64_t time);
     [[nodiscard]] static const mapping* find(const process& of, std::uint64_t address,
                                              std::uint64_t time) noexcept;
-    [[nodiscard]] const symbols::object& file_of(::pid_t of, const std::string& path);
-    [[nodiscard]] static std::string readable_path(::pid_t of, const std::string& path);
+    [[nodiscard]] const code_file& file_of(::pid_t of, const mapping& what);
+    [[nodiscard]] static code_file found_file(::pid_t of, const mapping& what);
 
     std::int64_t ahead_;  // of this time namespace
     mapping_events events_;
     std::uint64_t read_at_ = 0;
     std::map<::pid_t, process> processes_;
-    std::map<std::string, std::unique_ptr<symbols::object>> files_;
+    /// By path, build id and number.
+    std::map<std::tuple<std::string, std::string, std::uint64_t>, code_file> files_;
     symbols::loaded_module module_;
     std::uint64_t unnamed_ = 0;
 };

@@ -38,7 +38,7 @@ mapping_events::mapping_events() {
     with.size = sizeof with;
     with.type = PERF_TYPE_SOFTWARE;
     with.config = PERF_COUNT_SW_DUMMY;
-    with.mmap = with.mmap2 = with.comm = with.comm_exec = with.task = 1;
+    with.mmap = with.mmap2 = with.comm = with.comm_exec = with.task = with.build_id = 1;
     with.sample_id_all = 1;
     with.sample_type = PERF_SAMPLE_TIME;
     with.use_clockid = 1;
@@ -113,6 +113,16 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
                 for (std::size_t i = name; i + 8 < record_.size() && record_[i] != std::byte{0};
                      ++i)
                     made.path += static_cast<char>(record_[i]);
+                constexpr std::uint16_t has_build_id = 1U << 14;  // ..._MISC_MMAP_BUILD_ID
+                if ((of_record.misc & has_build_id) != 0) {
+                    constexpr std::size_t length = 40, bytes = 44, most = 20;
+                    const std::size_t told =
+                        std::min<std::size_t>(part<std::uint8_t>(record_, length), most);
+                    for (std::size_t i = 0; i < told; ++i)
+                        made.build_id += part<char>(record_, bytes + i);
+                } else {
+                    made.inode = part<std::uint64_t>(record_, 48);
+                }
                 // "//anon", "[heap]" and the like are no files.
                 if ((!made.path.starts_with('/') || made.path.starts_with("//")) &&
                     made.path != kernel_code) {

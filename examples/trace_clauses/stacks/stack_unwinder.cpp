@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "../firings/return_probe.hpp"
 #include "../firings/stack_snapshot.hpp"
 #include "kernel_code.hpp"
 
@@ -80,9 +80,10 @@ public:
         count_ = 0;
         leaves_out_ = of.has_place == 0 ? 1 : 0;
         is_cut_ = false;
+        is_unknown_ = false;
         const int ended = ::dwfl_getthread_frames(dwfl_, process_, &add_frame, this);
         const bool has_room = count_ < into.size();
-        return {count_, is_cut_ && has_room, ended == -1 && !is_cut_ && has_room};
+        return {count_, is_cut_ && has_room, (ended == -1 || is_unknown_) && !is_cut_ && has_room};
     }
 
 private:
@@ -106,9 +107,8 @@ private:
         const std::size_t bytes = is_wide(*self.of_) ? 8 : 4;
         const std::uint64_t offset = at - self.stack_pointer();
         if (offset > self.stack_.size() || self.stack_.size() - offset < bytes) {
-            // Below the stack pointer, or far from it, something else is read than its callers.
-            constexpr std::uint64_t near = std::uint64_t{1} << 20;
-            self.is_cut_ = self.is_cut_ || offset < near;
+            // Also on another stack, from which a signal handler's was entered.
+            self.is_cut_ = true;
             return false;
         }
         *into = 0;
@@ -124,16 +124,31 @@ private:
     static int add_frame(Dwfl_Frame* frame, void* of) {
         program& self = *static_cast<program*>(of);
         Dwarf_Addr at = 0;
-        if (!::dwfl_frame_pc(frame, &at, nullptr)) return -1;
+        bool is_interrupted = false;
+        if (!::dwfl_frame_pc(frame, &at, &is_interrupted)) return -1;
         if (self.leaves_out_ != 0) {
             --self.leaves_out_;
-            return DWARF_CB_OK;
+        } else {
+            self.into_[self.count_++] = at;
+            if (self.count_ == self.into_.size()) return DWARF_CB_ABORT;
         }
-        self.into_[self.count_++] = at;
-        // Where the kernel awaits the return, the address is on none of its lists that are read
-        // here.
-        const bool ends = self.count_ == self.into_.size() || is_return_probe(at);
-        return ends ? DWARF_CB_ABORT : DWARF_CB_OK;
+        // Without it libdwfl would go on by frame pointers, whatever these are.
+        self.is_unknown_ = !self.has_rule(is_interrupted ? at : at - 1);
+        return self.is_unknown_ ? DWARF_CB_ABORT : DWARF_CB_OK;
+    }
+    /// Whether unwind information covers the instruction.
+    [[nodiscard]] bool has_rule(Dwarf_Addr at) const {
+        Dwfl_Module* const in = ::dwfl_addrmodule(dwfl_, at);
+        if (in == nullptr) return false;
+        for (const auto find : {&::dwfl_module_eh_cfi, &::dwfl_module_dwarf_cfi}) {
+            Dwarf_Addr bias = 0;
+            Dwarf_CFI* const rules = find(in, &bias);
+            Dwarf_Frame* rule = nullptr;
+            if (rules == nullptr || ::dwarf_cfi_addrframe(rules, at - bias, &rule) != 0) continue;
+            std::free(rule);
+            return true;
+        }
+        return false;
     }
 
     std::uint64_t changes_;
@@ -147,6 +162,7 @@ private:
     std::size_t count_ = 0;
     unsigned leaves_out_ = 0;
     bool is_cut_ = false;
+    bool is_unknown_ = false;
 };
 
 stack_unwinder::stack_unwinder(loaded_code& code) : code_(code) {}
@@ -169,6 +185,7 @@ std::size_t stack_unwinder::unwind(::pid_t process, std::uint64_t time,
         in = std::make_unique<program>(process, changes);
         const auto mode = is_wide(of) ? program_mode::lp64 : program_mode::ilp32;
         for (const auto& each : code_.modules_of(process, time)) {
+            if (each.path.empty()) continue;  // it is not there any more
             if (each.path != kernel_code) {
                 in->add(each, -1);
             } else if (const int file = kernel_code_of(mode); file >= 0) {

@@ -439,6 +439,46 @@ void forget_copies(const type_table& types, function_type& of) {
     }
 }
 
+/// Forgets what clang tells of arguments that the function's first statements have changed, as
+/// `a = b` or `a += 3`: where these have no code, the place tells what holds behind them. Arguments
+/// that are where they come from are in their order, and in a place before their own only if
+/// arguments before them are not there at all.
+void forget_changes(function_type& of, const call_places& by_abi) {
+    std::vector<std::size_t> own(of.parameters.size(), SIZE_MAX);  // whose place by the ABI it has
+    std::vector<bool> is_doubtful(of.parameters.size(), false);
+    const auto same = [](const value_place& a, const value_place& b) {
+        return a.known() && b.known() && a.pieces[0].is == b.pieces[0].is &&
+               a.pieces[0].number == b.pieces[0].number && a.pieces[0].offset == b.pieces[0].offset;
+    };
+    std::size_t absent = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        const auto& one = of.parameters[i];
+        if (!one.is_told || !one.place.known()) {
+            ++absent;
+            continue;
+        }
+        is_doubtful[i] = std::any_of(
+            one.place.pieces.begin(), one.place.pieces.end(), [](const value_piece& each) {
+                return each.is == piece::constant || each.is == piece::computed;
+            });
+        for (std::size_t k = 0; k < by_abi.arguments.size() && own[i] == SIZE_MAX; ++k)
+            if (same(one.place, by_abi.arguments[k])) own[i] = k;
+        if (own[i] == SIZE_MAX) continue;
+        const bool is_earlier = own[i] <= i && i - own[i] <= absent;
+        is_doubtful[i] = is_doubtful[i] || !is_earlier;
+        for (std::size_t k = 0; k < i; ++k) {
+            if (own[k] == SIZE_MAX || own[k] < own[i]) continue;
+            is_doubtful[i] = is_doubtful[k] = true;
+        }
+    }
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        if (!is_doubtful[i]) continue;
+        of.parameters[i].place = value_place::unknown(
+            "the debug information may tell what the function's first statements make of it");
+        of.parameters[i].is_told = false;
+    }
+}
+
 /// What is passed by its address is nowhere on the stack itself, although clang says so.
 void dereference(const type_table& types, function_type& of) {
     const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
@@ -467,6 +507,7 @@ void settle_places(const type_table& types, function_type& of, known_of_function
                               types.mode() == program_mode::lp64;
     dereference(types, of);
     if (!of.by_gcc) forget_copies(types, of);
+    if (!of.by_gcc && of.is_optimized) forget_changes(of, by_abi);
     std::string why_not;
     if (of.lacks_arguments) {
         why_not = "the debug information does not list all arguments of the function";

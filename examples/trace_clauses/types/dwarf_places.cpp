@@ -4,12 +4,14 @@
 #include "dwarf_places.hpp"
 
 #include <dwarf.h>
+#include <gelf.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace trace_clauses {
@@ -239,6 +241,95 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
     return outcome::known;
 }
 
+namespace {
+
+/// The views at which the places of a list begin, in their order: what holds when statements that
+/// have no code have run is told by places at the same address, with a view above 0. Source: gcc's
+/// DW_AT_GNU_locviews.
+class location_views {
+public:
+    explicit location_views(Dwarf_Die& parameter) {
+        Dwarf_Attribute attribute;
+        Dwarf_Word offset = 0;
+        if (dwarf_attr(&parameter, DW_AT_GNU_locviews, &attribute) == nullptr ||
+            dwarf_formudata(&attribute, &offset) != 0) {
+            return;
+        }
+        any_ = true;
+        ::Elf* const file = dwarf_getelf(dwarf_cu_getdwarf(parameter.cu));
+        std::size_t names = 0;
+        if (file == nullptr || elf_getshdrstrndx(file, &names) != 0) return;
+        const std::string_view wanted =
+            dwarf_whatform(&attribute) == DW_FORM_sec_offset && is_of_5(parameter)
+                ? ".debug_loclists"
+                : ".debug_loc";
+        for (Elf_Scn* each = nullptr; (each = elf_nextscn(file, each)) != nullptr;) {
+            GElf_Shdr header;
+            if (gelf_getshdr(each, &header) == nullptr) continue;
+            const char* const name = elf_strptr(file, names, header.sh_name);
+            if (name == nullptr || wanted != name) continue;
+            if ((header.sh_flags & SHF_COMPRESSED) != 0 && elf_compress(each, 0, 0) < 0) return;
+            const Elf_Data* const data = elf_getdata(each, nullptr);
+            if (data == nullptr || offset >= data->d_size) return;
+            const auto* const bytes = static_cast<const unsigned char*>(data->d_buf);
+            at_ = bytes + offset;
+            end_ = bytes + data->d_size;
+            return;
+        }
+    }
+    /// The next place's; 0 without views, and nothing where they cannot be read.
+    [[nodiscard]] std::optional<std::uint64_t> next() {
+        if (!any_) return 0;
+        const auto begins = number();
+        return number() ? begins : std::nullopt;  // where it ends is not asked
+    }
+
+private:
+    [[nodiscard]] static bool is_of_5(Dwarf_Die& of) {
+        Dwarf_Half version = 0;
+        Dwarf_Die unit;
+        return dwarf_cu_die(of.cu, &unit, &version, nullptr, nullptr, nullptr, nullptr, nullptr) !=
+                   nullptr &&
+               version >= 5;
+    }
+    [[nodiscard]] std::optional<std::uint64_t> number() {
+        std::uint64_t made = 0;
+        for (unsigned shift = 0; at_ != end_ && shift < 64; shift += 7) {
+            const unsigned char byte = *at_++;
+            made |= std::uint64_t{byte & 0x7FU} << shift;
+            if ((byte & 0x80U) == 0) return made;
+        }
+        return std::nullopt;
+    }
+
+    bool any_ = false;
+    const unsigned char* at_ = nullptr;
+    const unsigned char* end_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<dwarf_places::expression> dwarf_places::at_entry(Dwarf_Die& parameter,
+                                                             Dwarf_Attribute& attribute) const {
+    std::vector<expression> found;
+    location_views views(parameter);
+    Dwarf_Addr base = 0, begin = 0, end = 0;
+    Dwarf_Op* operations = nullptr;
+    std::size_t count = 0;
+    constexpr std::size_t most = 8;
+    for (std::ptrdiff_t at = 0;
+         found.size() < most &&
+         (at = dwarf_getlocations(&attribute, at, &base, &begin, &end, &operations, &count)) > 0;) {
+        const auto view = views.next();
+        const bool is_whole = begin == 0 && end == ~Dwarf_Addr{0};
+        // One that begins there may hold for no instruction.
+        const bool is_there = is_whole || (begin < entry_ && entry_ < end) ||
+                              (begin == entry_ && view == std::uint64_t{0});
+        if (is_there) found.push_back({operations, count});
+    }
+    return found;
+}
+
 void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type::parameter& into) {
     constexpr const char* optimized_out = "it is optimized out";
     Dwarf_Attribute attribute;
@@ -269,18 +360,15 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type
     const bool whole_function = dwarf_whatform(&attribute) == DW_FORM_exprloc ||
                                 dwarf_whatform(&attribute) == DW_FORM_block1 ||
                                 dwarf_whatform(&attribute) == DW_FORM_block;
-    std::array<Dwarf_Op*, 8> operations{};
-    std::array<std::size_t, 8> counts{};
-    const int found = dwarf_getlocation_addr(&attribute, entry_, operations.data(), counts.data(),
-                                             operations.size());
-    if (found < 1) {
+    const std::vector<expression> found = at_entry(parameter, attribute);
+    if (found.empty()) {
         into.place.why_not = "the debug information has no place for it where the function begins";
         return;
     }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
+    for (const expression& each : found) {
         std::vector<value_piece> pieces;
         const outcome how =
-            evaluate(attribute, operations[i], counts[i], whole_function, bytes, pieces);
+            evaluate(attribute, each.operations, each.count, whole_function, bytes, pieces);
         if (how == outcome::copied) {
             into.is_copied = true;
             // What is copied is the address of what is passed.

@@ -42,6 +42,14 @@ private:
         bool is_value = false;     ///< the value itself, and not where it is
     };
     enum class outcome : std::uint8_t { known, copied, lost, not_understood };
+    struct expression {
+        const Dwarf_Op* operations;
+        std::size_t count;
+    };
+
+    /// What holds where the function is entered, before any of its statements.
+    [[nodiscard]] std::vector<expression> at_entry(Dwarf_Die& parameter,
+                                                   Dwarf_Attribute& attribute) const;
 
     [[nodiscard]] outcome evaluate(Dwarf_Attribute& of, const Dwarf_Op* operations,
                                    std::size_t count, bool whole_function, std::uint64_t bytes,

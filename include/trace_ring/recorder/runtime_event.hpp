@@ -62,8 +62,10 @@ public:
     /// allocates. Throws std::invalid_argument if a name is empty or longer than 1,000 bytes, if
     /// there are more than 1,000 fields or two of a name, if a type does not exist or has values
     /// with names and is no whole number's, or if the fields do not fit into a record.
-    [[nodiscard]] static runtime_event& make(std::string_view name, std::span<const field> fields) {
-        return keep(token{event_kind::instant, fields.size()}, name, fields);
+    /// `ring`: as `ring` of a struct, one of the recorder's quotas.
+    [[nodiscard]] static runtime_event& make(std::string_view name, std::span<const field> fields,
+                                             std::uint32_t ring = 0) {
+        return keep(token{event_kind::instant, fields.size(), ring}, name, fields);
     }
     /// The same for a span. Its end has the `results`, which are numbered after the fields.
     [[nodiscard]] static runtime_event& make_span(std::string_view name,
@@ -71,7 +73,7 @@ public:
                                                   std::span<const field> results) {
         std::vector<field> all(fields.begin(), fields.end());
         all.insert(all.end(), results.begin(), results.end());
-        return keep(token{event_kind::span, fields.size()}, name, all);
+        return keep(token{event_kind::span, fields.size(), 0}, name, all);
     }
 
     /// A span that has begun. To be copied.
@@ -85,6 +87,7 @@ public:
     struct token {
         event_kind kind;
         std::size_t before_results;
+        std::uint32_t ring;
     };
     /// By `make` and `make_span` alone.
     runtime_event(token what, std::string_view name, std::span<const field> fields)
@@ -93,7 +96,7 @@ public:
           names_(fields.size()),
           fields_(fields.size()),
           value_names_(words_of_names(fields)),
-          state_{described(what.kind, fields)} {}
+          state_{described(what.kind, fields), what.ring} {}
     runtime_event(const runtime_event&) = delete;
     runtime_event& operator=(const runtime_event&) = delete;
 
@@ -296,6 +299,7 @@ private:
 #if defined(TRACE_RING_DISABLE)
     struct {
         type_description description;
+        std::uint32_t ring;
     } state_;
 #else
     impl::event_state state_;
