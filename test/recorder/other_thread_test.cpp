@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(times_are_in_order_in_each_thread_and_may_be_in_none_among_
     tr::other_thread first(shop, 1, "first");
     tr::other_thread second(shop, 2, "second");
     std::uint32_t n = 0;
-    for (const std::uint64_t at : {5, 3, 9, 4}) {
+    for (const std::uint64_t at : {5U, 3U, 9U, 4U}) {
         told::clock_of_test::ns = 2'000'000'000 + at;
         const tr::other_thread::scope as(n % 2 == 0 ? first : second);
         recorder.record<tick>(n++);
@@ -219,15 +219,14 @@ BOOST_AUTO_TEST_CASE(spans_that_are_described_at_run_time_end_as_any_others) {
     tr::other_thread first(shop, 1, "first");
     tr::other_thread second(shop, 2, "second");
     std::array<tr::runtime_event::begun, 4> spans;
-    const auto begin = [&](const tr::other_thread& by, std::uint64_t n) {
+    const auto begin = [&](const tr::other_thread& by, std::size_t n) {
         const tr::other_thread::scope as(by);
         const std::array<std::uint64_t, 1> payload{n};
         BOOST_TEST(request.begin(recorder, payload, spans[n]));
     };
-    const auto end = [&](const tr::other_thread& by, std::uint64_t n) {
+    const auto end = [&](const tr::other_thread& by, std::size_t n) {
         const tr::other_thread::scope as(by);
-        const std::array<std::uint64_t, 3> payload{static_cast<std::uint64_t>(-1) - n, 2,
-                                                   'o' | 'k' << 8};
+        const std::array<std::uint64_t, 3> payload{~std::uint64_t{n}, 2, 'o' | 'k' << 8};
         BOOST_TEST(!request.end(recorder, std::span(payload).first(1), spans[n]));
         BOOST_TEST(request.end(recorder, payload, spans[n]));
     };

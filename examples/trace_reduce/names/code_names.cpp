@@ -125,7 +125,14 @@ std::vector<std::string> code_names::problems() const {
     std::vector<std::string> all;
     for (const auto& [name, file] : known_->files) {
         const bool is_file = name.first.starts_with('/');  // and not the kernel's vdso
-        if (is_file && !file->problem().empty()) all.push_back(name.first + ": " + file->problem());
+        if (!is_file) continue;
+        if (!file->problem().empty()) {
+            all.push_back(name.first + ": " + file->problem());
+        } else if (name.second.empty()) {
+            all.push_back(name.first +
+                          ": it has no build id, so it may have changed since the "
+                          "trace was made");
+        }
     }
     return all;
 }
