@@ -78,11 +78,13 @@ BOOST_AUTO_TEST_CASE(first_statements_that_have_no_code_change_no_argument) {
                            ":entry { capture(" + of + "); }'";
         }
     }
+    std::vector<std::string> levels{"-O2", "-O0", "-O1", "-Os", "-O2 -gdwarf-4"};
+    levels.resize(trace_ring_test::repeats(levels.size()) < levels.size() ? 2 : levels.size());
     std::size_t compared = 0;
     for (const std::string compiler : {"", "clang-14", "clang"}) {
         for (const int bits : {64, 32}) {
             if (!clause_programs::runs(bits)) continue;
-            for (const std::string level : {"-O0", "-O1", "-O2", "-Os", "-O2 -gdwarf-4"}) {
+            for (const std::string& level : levels) {
                 if (!builds(program, compiler, bits, level + " -g")) continue;
                 for (const std::string from : {"kernel", "ptrace"}) {
                     const ended made = run(folder, TRACE_CLAUSES " --leave-out --source " + from +
