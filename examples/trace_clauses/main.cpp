@@ -273,7 +273,7 @@ private:
         const std::size_t count =
             unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses);
         for (const stored_field* const each : stacks) {
-            // Who called is on the stack, whatever is known of the code: the source has seen that.
+            // The source read the first address from the stack, so it needs no unwind information.
             if (count == 0) std::memcpy(addresses.data(), unwound_.data() + each->offset, 8);
             std::memcpy(unwound_.data() + each->offset, addresses.data(),
                         std::size_t{8} * each->count);

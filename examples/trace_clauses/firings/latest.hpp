@@ -25,7 +25,7 @@ class latest {
 public:
     explicit latest(std::size_t most) : most_(most) {}
 
-    /// In place of what has the same key.
+    /// Replaces a value with the same key.
     void put(const Key& key, const Value& value) {
         values_[key] = {value, ++last_};
         order_.emplace_back(key, last_);

@@ -366,8 +366,9 @@ void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) 
     if (at.semaphore != 0) {
         with.config |= at.semaphore << number_in(device + "format/ref_ctr_offset", "config:", 32);
     }
-    // Of all processes: that of one is its first thread's, and ends with it. It is a processor's by
-    // its form alone: its program runs on each. It must be one that is there.
+    // An event of one process belongs to its first thread, and ends with it. So this one is of all
+    // processes. The kernel asks for a processor, which must be online, but runs the program on
+    // each.
     const long fd = ::syscall(SYS_perf_event_open, &with, -1, std::max(::sched_getcpu(), 0), -1,
                               PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) refuse(where + ": cannot set a uprobe", errno);

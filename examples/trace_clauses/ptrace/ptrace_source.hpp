@@ -58,7 +58,7 @@ public:
     /// Whether points are in what a process runs now, or only in what it executes next.
     enum class from : std::uint8_t { now, next_program };
 
-    /// `mapped` is called when a process that stands still may have other code than before.
+    /// `mapped` is called for a stopped process whose mapped code may have changed.
     explicit ptrace_source(const point::clauses& session, from begin, std::uint32_t stack_bytes = 0,
                            std::function<void(::pid_t)> mapped = {});
     ptrace_source(const ptrace_source&) = delete;

@@ -241,7 +241,7 @@ private:
     };
 
     static constexpr std::uint16_t longest_unreadable = 1024;
-    /// Exits of older calls are events of their own.
+    /// The exit of an older call becomes a separate event.
     static constexpr std::size_t most_open = 65536;
 
     [[nodiscard]] static std::optional<std::size_t> first_capture(const code& of) {

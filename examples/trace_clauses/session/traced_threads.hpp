@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The threads that fire, as the trace has them: each with records, process and name of its own.
+/// The traced threads in the trace: each has its own records, process and name.
 /// @code
 ///   traced_threads threads(recorder);
 ///   const auto as = threads.turn({.time = ns, .pid = 1200, .tid = 1234, .comm = "worker"});
@@ -57,14 +57,14 @@ public:
         while (!by_use_.empty()) forget_oldest();
     }
 
-    /// A process that may have ended before it is asked for its name.
+    /// Names a process that may end before its name can be read.
     void name(std::uint32_t pid, std::string name) {
         started_ = pid;
         started_name_ = std::move(name);
     }
-    /// What is recorded while the result lives was recorded by that thread then. If the recorder
-    /// has no room for it, as for what this program itself says, it is this one's, and not earlier
-    /// than what was this one's before.
+    /// Records made while the result lives belong to that thread, at that time. If the recorder has
+    /// no room for the thread, and for what this program itself captures, they belong to this
+    /// program, in the order in which they come.
     [[nodiscard]] trace_ring::other_thread::scope turn_of(const fired& who) {
         is_new_process_ = false;
         known* const its = who.pid == own_ ? nullptr : &of(who);

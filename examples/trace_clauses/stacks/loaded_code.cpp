@@ -163,7 +163,8 @@ std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std:
     for (const mapping& each : of.all) {
         if (!each.path.empty() && each.since <= time && time < each.until) all.push_back(&each);
     }
-    // Nobody tells what is unmapped: what is in the place of another came later.
+    // The kernel does not report what is unmapped. Of two parts at the same place, the later
+    // counts.
     std::stable_sort(all.begin(), all.end(),
                      [](const mapping* a, const mapping* b) { return a->since > b->since; });
     std::vector<symbols::loaded_module> found;

@@ -50,7 +50,7 @@ public:
     [[nodiscard]] std::vector<symbols::loaded_module> modules_of(::pid_t process,
                                                                  std::uint64_t time);
 
-    /// Reads what a process has mapped now, unless the kernel tells it.
+    /// Reads the current mappings of a process, unless the kernel reports them.
     void look(::pid_t process);
     /// Addresses without a name, as nobody told what lay there.
     [[nodiscard]] std::uint64_t unnamed() const noexcept { return unnamed_; }

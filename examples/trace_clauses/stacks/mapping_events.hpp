@@ -39,8 +39,8 @@ struct mapping_event {
     std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns, of no time namespace
     std::uint64_t begin = 0, end = 0, offset = 0;
     std::string path{};       ///< empty: of no file
-    std::string build_id{};   ///< its bytes; empty: it has none, or the kernel does not tell it
-    std::uint64_t inode = 0;  ///< then, the file's number; 0: not told
+    std::string build_id{};   ///< its bytes; empty: it has none, or the kernel does not report it
+    std::uint64_t inode = 0;  ///< of a file without build id; 0: not reported
 };
 
 /// Of all processes. Where the kernel does not permit that, there are none.

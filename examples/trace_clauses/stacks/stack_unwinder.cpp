@@ -18,7 +18,7 @@
 namespace trace_clauses {
 namespace {
 
-/// Debug information is looked for in the file alone: no server is asked for it.
+/// Debug information comes from the file alone, never from a server.
 int find_no_other_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*,
                        GElf_Word, char**) {
     return -1;
@@ -132,7 +132,7 @@ private:
             self.into_[self.count_++] = at;
             if (self.count_ == self.into_.size()) return DWARF_CB_ABORT;
         }
-        // Without it libdwfl would go on by frame pointers, whatever these are.
+        // Without a rule, libdwfl would follow the frame pointer, which may hold anything.
         self.is_unknown_ = !self.has_rule(is_interrupted ? at : at - 1);
         return self.is_unknown_ ? DWARF_CB_ABORT : DWARF_CB_OK;
     }

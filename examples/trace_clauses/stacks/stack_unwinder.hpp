@@ -9,8 +9,8 @@
 ///   stack_unwinder stacks(code);
 ///   const std::size_t count = stacks.unwind(pid, fired_at, snapshot_bytes, addresses);
 /// @endcode
-/// elfutils (libdwfl) unwinds. A stack ends at code without such information, as that of JIT
-/// compilers.
+/// elfutils (libdwfl) unwinds. A stack ends at code without such information, for example code
+/// that a JIT compiler made.
 
 #include <sys/types.h>
 
@@ -40,7 +40,7 @@ public:
                                      std::span<const std::byte> snapshot,
                                      std::span<std::uint64_t> into);
 
-    /// How many stacks were longer than what was copied of them, or go on in another one.
+    /// How many stacks were longer than the copied part, or continue on another stack.
     [[nodiscard]] std::uint64_t cut() const noexcept { return cut_; }
     /// How many end at code of which no unwind information is known.
     [[nodiscard]] std::uint64_t ended_early() const noexcept { return ended_early_; }

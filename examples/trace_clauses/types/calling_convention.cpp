@@ -439,8 +439,8 @@ void forget_copies(const type_table& types, function_type& of) {
     }
 }
 
-/// Forgets what clang tells of arguments that the function's first statements have changed, as
-/// `a = b` or `a += 3`: where these have no code, the place tells what holds behind them. Arguments
+/// Forgets clang's places of arguments that the function's first statements may have changed, as
+/// `a = b` or `a += 3` do: if these have no code, clang gives the place after them. Arguments
 /// that are where they come from are in their order, and in a place before their own only if
 /// arguments before them are not there at all.
 void forget_changes(function_type& of, const call_places& by_abi) {

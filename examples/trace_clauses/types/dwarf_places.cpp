@@ -243,8 +243,8 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
 
 namespace {
 
-/// The views at which the places of a list begin, in their order: what holds when statements that
-/// have no code have run is told by places at the same address, with a view above 0. Source: gcc's
+/// The views at which the places of a list begin, in their order. A place that holds only after
+/// statements without code begins at the same address, with a view above 0. Source: gcc's
 /// DW_AT_GNU_locviews.
 class location_views {
 public:

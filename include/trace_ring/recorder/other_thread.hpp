@@ -110,9 +110,9 @@ public:
     /// False: its process has no room, or there is no memory.
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
 
-    /// What the calling thread records into that recorder meanwhile is of the other thread. It must
-    /// not record into another recorder. Without a thread, or of one that is false, nothing
-    /// changes.
+    /// While it lives, the calling thread's records into that recorder belong to the other thread.
+    /// The calling thread must not record into another recorder then. Without a thread, or with one
+    /// that is false, nothing changes.
     class scope {
     public:
         scope() noexcept = default;
