@@ -139,15 +139,19 @@ public:
                                      .quotas = {module_records::quota_of(wanted.size)},
                                      .exists = tr::if_exists::replace});
         }
-        const auto has_stack = [](const statement& one) {
-            return std::any_of(one.fields.begin(), one.fields.end(), is_stack);
-        };
+        bool any_stack = false;
         for (const auto& each : of.code_of) {
-            if (code_ == nullptr &&
-                std::any_of(each.statements.begin(), each.statements.end(), has_stack))
-                code_ = std::make_unique<loaded_code>();
+            auto& stacks = stacks_of_.emplace_back();
+            for (const statement& one : each.statements) {
+                for (const stored_field& field : one.fields)
+                    if (is_stack(field)) stacks.push_back(&field);
+            }
+            any_stack = any_stack || !stacks.empty();
         }
-        if (code_ != nullptr) unwinder_ = std::make_unique<stack_unwinder>(*code_);
+        if (any_stack) {
+            code_ = std::make_unique<loaded_code>();
+            unwinder_ = std::make_unique<stack_unwinder>(*code_);
+        }
         results_ = std::make_unique<results>(to_.get(), out_, code_.get());
         for (const auto& each : of.code_of)
             results_->add(each.name, each.statements, each.clause, of.clauses[each.clause].name);
@@ -260,22 +264,16 @@ private:
         const auto snapshot = output.subspan(std::min(output.size(), snapshot_at(bytes)));
         if (unwinder_ == nullptr || snapshot.empty()) return output.first(bytes);
         unwound_.assign(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(bytes));
-        std::vector<const stored_field*> stacks;
-        std::size_t most = 0;
-        for (const statement& one : plan_.code_of[of.clause].statements) {
-            for (const stored_field& each : one.fields) {
-                if (!is_stack(each)) continue;
-                stacks.push_back(&each);
-                most = std::max<std::size_t>(most, each.count);
-            }
-        }
-        std::vector<std::uint64_t> addresses(most);
+        const auto& stacks = stacks_of_[of.clause];
+        std::uint32_t most = 0;
+        for (const stored_field* const each : stacks) most = std::max(most, each->count);
+        addresses_.assign(most, 0);
         const std::size_t count =
-            unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses);
+            unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses_);
         for (const stored_field* const each : stacks) {
             // The source read the first address from the stack, so it needs no unwind information.
-            if (count == 0) std::memcpy(addresses.data(), unwound_.data() + each->offset, 8);
-            std::memcpy(unwound_.data() + each->offset, addresses.data(),
+            if (count == 0) std::memcpy(addresses_.data(), unwound_.data() + each->offset, 8);
+            std::memcpy(unwound_.data() + each->offset, addresses_.data(),
                         std::size_t{8} * each->count);
         }
         return unwound_;
@@ -373,7 +371,9 @@ private:
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<loaded_code> code_;  // if there are stacks
     std::unique_ptr<stack_unwinder> unwinder_;
+    std::vector<std::vector<const stored_field*>> stacks_of_;  // by the code
     std::vector<std::byte> unwound_;
+    std::vector<std::uint64_t> addresses_;
     std::unique_ptr<results> results_;
     std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
     std::size_t attached_ = 0;

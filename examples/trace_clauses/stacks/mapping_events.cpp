@@ -46,8 +46,15 @@ mapping_events::mapping_events() {
     const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
     for (int processor = 0; processor < processors; ++processor) {
         ring one;
-        one.file = static_cast<int>(
-            ::syscall(SYS_perf_event_open, &with, -1, processor, -1, PERF_FLAG_FD_CLOEXEC));
+        const auto open = [&] {
+            return static_cast<int>(
+                ::syscall(SYS_perf_event_open, &with, -1, processor, -1, PERF_FLAG_FD_CLOEXEC));
+        };
+        one.file = open();
+        if (one.file < 0 && errno == EINVAL && with.build_id != 0) {
+            with.build_id = 0;  // before Linux 5.12
+            one.file = open();
+        }
         if (one.file < 0) {
             if (errno == ENODEV || errno == ENXIO) continue;  // that processor is off
             close();
