@@ -11,6 +11,7 @@
 /// @endcode
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,7 +34,14 @@ class clause_runs {
 public:
     /// `stack_bytes`: as kernel_source has it.
     clause_runs(const point::clauses& session, std::uint32_t stack_bytes)
-        : session_(session), counts_(session.size()), stack_bytes_(stack_bytes) {}
+        : session_(session), counts_(session.size()), stack_bytes_(stack_bytes) {
+        const auto asks = [&](std::uint32_t clause, program_mode mode) {
+            return stack_bytes != 0 &&
+                   asks_stack(session_.at(session_.stream_of(clause, mode).action));
+        };
+        for (std::uint32_t i = 0; i < session.size(); ++i)
+            copies_stack_.push_back({asks(i, program_mode::lp64), asks(i, program_mode::ilp32)});
+    }
 
     /// A point, by its number.
     [[nodiscard]] std::uint32_t install(std::span<const std::uint32_t> clauses) {
@@ -72,8 +80,7 @@ public:
                                .comm = {},
                                .call = at.call()};
             std::copy(one.comm.begin(), one.comm.end(), head.comm);
-            const auto& code = session_.stream_of(done.clause, at.mode());
-            const bool copies_stack = stack_bytes_ != 0 && asks_stack(session_.at(code.action));
+            const bool copies_stack = copies_stack_[done.clause][wide ? 0 : 1];
             const std::size_t snapshot =
                 copies_stack ? sizeof(stack_snapshot) + stack_bytes_ : std::size_t{0};
             const std::size_t words =
@@ -126,6 +133,7 @@ private:
     point::clauses session_;
     std::vector<clause_counts> counts_;
     std::uint32_t stack_bytes_;
+    std::vector<std::array<bool, 2>> copies_stack_;  // by the clause, and of 64 and 32 bits
     std::uint64_t dropped_ = 0;
     std::vector<std::uint64_t> records_;  // each with its length before it
 };
