@@ -194,6 +194,28 @@ BOOST_AUTO_TEST_CASE(threads_that_stop_together_are_refused_at_most_once_each) {
     }
 }
 
+namespace {
+std::atomic<int> asked{0};
+bool waits_thrice() {
+    return ++asked < 3;
+}
+}  // namespace
+
+// Who knows that nobody makes room any more ends the waiting; the record is refused, and counted.
+BOOST_AUTO_TEST_CASE(a_blocked_writer_waits_as_long_as_it_is_told_to) {
+    auto options = smallest(tr::full_mode::block);
+    options.block_for = std::chrono::hours{1000};
+    options.keeps_waiting = waits_thrice;
+    tr::recorder recorder(options);
+    BOOST_TEST(fill(recorder, 0, whole) == whole);
+    BOOST_TEST(asked == 0);
+    BOOST_TEST(!put(recorder, 1, whole));
+    BOOST_TEST(asked == 3);
+    const auto all = account_of(recorder);
+    BOOST_TEST(only_lane(all).gaps == (std::vector<loss>{{whole, 1, loss_cause::refused}}),
+               boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_blocked_writer_waits_its_time_and_is_then_refused_and_counted) {
     auto options = smallest(tr::full_mode::block);
     options.block_for = std::chrono::milliseconds{5};

@@ -148,6 +148,10 @@ struct recorder_options {
     control_mode control = control_mode::on;
     full_mode full = full_mode::overwrite_oldest;
     nanoseconds block_for{1'000'000};
+    /// With full_mode::block, asked after each of the short sleeps of a writer that waits: false,
+    /// as nobody makes room any more, and its record is refused at once. May be called by several
+    /// threads at once; must not record, nor throw.
+    bool (*keeps_waiting)() = nullptr;
     if_exists exists = if_exists::fail;
     /// With if_exists::rotate, how many old traces are kept; 1 to 1000.
     std::uint32_t rotations = 1;

@@ -41,7 +41,8 @@ public:
           step_(greatest<std::uint64_t>(1, options.step / memory.plan().sub_buffer_bytes)),
           block_ns_(
               static_cast<std::uint64_t>(greatest<std::int64_t>(0, options.block_for.count()))),
-          keep_ticks_(memory.keep_ticks()) {}
+          keep_ticks_(memory.keep_ticks()),
+          keeps_waiting_(options.keeps_waiting) {}
 
     /// Unread records are not overwritten.
     [[nodiscard]] bool keeps_oldest() const noexcept { return keeps_oldest_; }
@@ -99,16 +100,27 @@ public:
         return is_fresh(of, closed, drawn);
     }
     /// One short sleep towards `block_for`; false when that is over, or if writers do not wait.
-    /// `waited`: nanoseconds that the record has slept so far, whatever for.
+    /// `waited`: nanoseconds that the record has slept so far, whatever for. The more threads of
+    /// the process wait, the longer each sleeps: all together they must not take the processors
+    /// from the reader that they wait for.
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept {
-        constexpr std::uint64_t nap = 50'000;
+        constexpr std::uint64_t one = 50'000, most = 20'000'000;
         if (!waits() || waited >= block_ns_) return false;
         const undisturbed scope;
+        // relaxed, to the end: a hint
+        const std::uint64_t others = waiting_.fetch_add(1, relaxed);
+        const std::uint64_t left = block_ns_ - waited;
+        const std::uint64_t nap = least(least(one * (others + 1), most), left);
         const timespec pause{0, static_cast<long>(nap)};
         const std::uint64_t before = clock::monotonic::now();
         ::nanosleep(&pause, nullptr);
+        waiting_.fetch_sub(1, relaxed);
         waited += clock::monotonic::now() - before;
-        return true;
+        return keeps_waiting_ == nullptr || keeps_waiting_();
+    }
+    /// In a child of a fork: its parent's threads wait no more.
+    void forget_waiters() noexcept {
+        waiting_.store(0, relaxed);  // relaxed: a hint
     }
 
     /// The same for a record that found no lane, or may hold no sub-buffer. Where writers do not
@@ -313,7 +325,9 @@ private:
     bool keeps_oldest_;
     std::uint64_t step_;  // in sub-buffers
     std::uint64_t block_ns_;
-    std::uint64_t keep_ticks_;                             // 0: by bytes alone
+    std::uint64_t keep_ticks_;  // 0: by bytes alone
+    bool (*keeps_waiting_)();
+    atomic<std::uint64_t> waiting_{0};                     ///< threads that wait for room
     atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // the cursor when it was found full,
     atomic<std::uint64_t> full_at_{0};                     // the position where that was seen,
     atomic<std::uint64_t> full_until_{0};                  // by time: until when it is full,

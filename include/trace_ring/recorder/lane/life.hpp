@@ -133,6 +133,7 @@ inline bool core::enter_child() noexcept {
     }
     memory_.enter_process(slot, process() + 1);
     book_.be_process(slot);
+    claimer_.forget_waiters();
     // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D,
     // process.alive:E
     alive_->store(entered, release);
