@@ -15,13 +15,14 @@ namespace trace_ring_test {
 
 namespace impl {
 
-[[nodiscard]] inline unsigned code_of(const trace_ring::reference& what) {
-    using trace_ring::reference_kind;
-    if (what.kind == reference_kind::load) return static_cast<unsigned>(__builtin_ctz(what.size));
-    if (what.kind == reference_kind::store) {
-        return 5 + static_cast<unsigned>(__builtin_ctz(what.size));
-    }
-    return 8 + static_cast<unsigned>(what.kind);
+/// As a hook leaves it, with its extension if it needs one.
+[[nodiscard]] inline std::vector<trace_ring::plain_reference> plain(
+    const trace_ring::reference& what) {
+    using trace_ring::plain_reference;
+    const unsigned code = trace_ring::impl::plain_code(what.kind, what.size);
+    std::vector<plain_reference> out{{what.address, what.site << 8 | code}};
+    if (out[0].width() == 2) out.push_back({what.size, plain_reference::extension_code});
+    return out;
 }
 
 }  // namespace impl
@@ -31,8 +32,7 @@ namespace impl {
     std::vector<std::byte> bytes(all.size() * trace_ring::reference_packer::most_bytes);
     trace_ring::reference_packer packer;
     std::byte* at = bytes.data();
-    for (const auto& each : all)
-        at = packer.put(at, {each.address, each.site << 4 | impl::code_of(each)});
+    for (const auto& each : all) at = packer.put(at, impl::plain(each).data());
     bytes.resize(static_cast<std::size_t>(at - bytes.data()));
     bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind them
     return bytes;

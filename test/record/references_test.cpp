@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -21,6 +22,12 @@ using trace_ring::reference_kind;
 using trace_ring::reference_unpacker;
 using trace_ring_test::packed;
 
+/// Usual ones, and any others.
+std::uint32_t some_size(std::mt19937_64& random) {
+    if (random() % 2 == 0) return 1U << random() % 5;
+    return std::max(1U, static_cast<std::uint32_t>(random()) >> random() % 32);
+}
+
 std::size_t unpacked(const std::vector<std::byte>& bytes, std::vector<reference>& out) {
     reference_unpacker unpacker;
     return unpacker.unpack(bytes.data(), bytes.size(),
@@ -34,10 +41,9 @@ BOOST_AUTO_TEST_CASE(what_is_packed_comes_back) {
         for (auto& each : all) {
             // Programs come back to their places; and an address may be anything.
             each.site = 0x401000 + random() % (round % 2 == 0 ? 64 : 1 << 20);
-            if (random() % 100 == 0) each.site = random() >> 4 | 1;
-            each.kind = static_cast<reference_kind>(random() % 5);
-            if (each.kind < reference_kind::block)
-                each.size = static_cast<std::uint8_t>(1U << random() % 5);
+            if (random() % 100 == 0) each.site = random() >> 8 | 1;
+            each.kind = static_cast<reference_kind>(random() % 7);
+            if (is_data(each.kind)) each.size = some_size(random);
             each.address = random() >> (random() % 64);
             if (each.kind == reference_kind::block) each.address = each.site;
         }
@@ -58,6 +64,52 @@ BOOST_AUTO_TEST_CASE(a_loop_over_a_row_takes_two_bytes_a_reference) {
     BOOST_TEST(packed(all).size() < 4000 * 5 + 100);
 }
 
+// One byte more than loads of usual sizes, so that vectors and atomics cost little.
+BOOST_AUTO_TEST_CASE(other_sizes_and_kinds_take_a_byte_more) {
+    std::vector<reference> all;
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+        all.push_back({0x7f0000000000 + i * 32, 0x401020, reference_kind::load, 32});
+        all.push_back({0x7f1000000000 + i * 10, 0x401030, reference_kind::store, 10});
+        all.push_back({0x7f2000000000, 0x401040, reference_kind::update, 8});
+        all.push_back({0x7f2000000000, 0x401050, reference_kind::failed_compare, 8});
+    }
+    BOOST_TEST(packed(all).size() < 4000 * (3 + 3 + 2 + 2) + 100);
+}
+
+BOOST_AUTO_TEST_CASE(plain_ones_are_read_as_far_as_they_make_sense) {
+    using trace_ring::plain_reference;
+    const std::vector<reference> all{{0x1000, 0x401000, reference_kind::load, 61},
+                                     {0x2000, 0x401010, reference_kind::store, 62},
+                                     {0x3000, 0x401020, reference_kind::update, 64},
+                                     {0x401030, 0x401030, reference_kind::block, 0},
+                                     {0x4000, 0x401040, reference_kind::store, 0xFFFFFFFF}};
+    std::vector<plain_reference> plain;
+    for (const auto& each : all) {
+        const auto made = trace_ring_test::impl::plain(each);
+        plain.insert(plain.end(), made.begin(), made.end());
+    }
+    BOOST_TEST(plain.size() == all.size() + 2);
+    const auto read = [&] {
+        std::vector<reference> out;
+        const std::size_t end =
+            trace_ring::visit_plain(plain, [&](const reference& each) { out.push_back(each); });
+        return std::pair{end, out};
+    };
+    BOOST_TEST((read() == std::pair{plain.size(), all}));
+    // No more than fit, and none without its extension.
+    BOOST_TEST(trace_ring::whole_references(plain, 100) == plain.size());
+    BOOST_TEST(trace_ring::whole_references(plain, 3) == 3U);
+    BOOST_TEST(trace_ring::whole_references(plain, 2) == 1U);
+    plain.pop_back();
+    BOOST_TEST(read().first == 5U);
+    plain.push_back({1, 0x401040});  // no extension
+    BOOST_TEST(read().first == 5U);
+    plain.back() = {std::uint64_t{1} << 32, plain_reference::extension_code};
+    BOOST_TEST(read().first == 5U);
+    plain[0].what = plain_reference::extension_code;
+    BOOST_TEST(read().first == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
     const auto of = [](std::initializer_list<int> bytes) {
         std::vector<std::byte> made;
@@ -71,10 +123,14 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
     BOOST_TEST((of({0xF1, 0x20, 0x30, 0xF1, 0x20, 0xA0}) == is(6, 2)));  // a load, and a block
     BOOST_TEST((of({0xF1, 0x20, 0x30, 0xA0}) == is(3, 1)));        // the block's site was not told
     BOOST_TEST((of({0x30}) == is(0, 0)));                          // no site was told
-    BOOST_TEST((of({0xF1, 0x20, 0xD0}) == is(2, 0)));              // no such code
-    BOOST_TEST((of({0xF1, 0x20, 0x39}) == is(2, 0)));              // nine bytes
-    BOOST_TEST((of({0xF1, 0x20, 0x30, 0x32, 0x01}) == is(3, 1)));  // one byte is missing
-    BOOST_TEST((of({0xF1, 0x20, 0xA1, 0x01}) == is(2, 0)));        // a block has no difference
+    BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x01}) == is(4, 1)));        // a load of a byte
+    BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x00}) == is(2, 0)));        // a load of nothing
+    BOOST_TEST((of({0xF1, 0x20, 0xD0}) == is(2, 0)));              // its size is missing
+    BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x79, 0x01}) == is(2, 0)));  // and here the second byte
+    BOOST_TEST((of({0xF1, 0x20, 0xE0, 0x7C, 1, 1, 1, 1, 1}) == is(2, 0)));  // more than 32 bits
+    BOOST_TEST((of({0xF1, 0x20, 0x39}) == is(2, 0)));                       // nine bytes
+    BOOST_TEST((of({0xF1, 0x20, 0x30, 0x32, 0x01}) == is(3, 1)));           // one byte is missing
+    BOOST_TEST((of({0xF1, 0x20, 0xA1, 0x01}) == is(2, 0)));  // a block has no difference
 }
 
 BOOST_AUTO_TEST_CASE(no_bytes_lead_it_astray) {

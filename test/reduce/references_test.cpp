@@ -75,17 +75,16 @@ seen seen_in(const reduce::record_view& record) {
     }
     out.of.site = number("site");
     switch (out.of.kind) {
-        case reference_kind::load:
-        case reference_kind::store:
-            BOOST_TEST(record.name() == (out.of.kind == reference_kind::load ? "load" : "store"));
-            out.of.address = number("address");
-            out.of.size = static_cast<std::uint8_t>(number("size"));
-            break;
         case reference_kind::block:
             out.of.address = out.of.site;
             break;
-        default:
+        case reference_kind::enter:
+        case reference_kind::exit:
             out.of.address = number("caller");
+            break;
+        default:
+            out.of.address = number("address");
+            out.of.size = static_cast<std::uint32_t>(number("size"));
     }
     return out;
 }
@@ -109,12 +108,12 @@ std::vector<reference> some_references(dice& random, std::size_t count) {
     std::vector<reference> all(count);
     for (auto& each : all) {
         each.site = 0x401000 + random.below(64) * 4;
-        each.kind = static_cast<reference_kind>(random.below(5));
+        each.kind = static_cast<reference_kind>(random.below(7));
         each.address = 0x7f0000000000 + random.below(1 << 16);
         if (each.kind == reference_kind::block) each.address = each.site;
-        if (each.kind < reference_kind::block) {
-            each.size = static_cast<std::uint8_t>(1U << random.below(5));
-        }
+        if (is_data(each.kind))
+            each.size = random.below(2) == 0 ? 1U << random.below(5)
+                                             : 1 + static_cast<std::uint32_t>(random.below(9999));
     }
     return all;
 }
@@ -249,8 +248,7 @@ BOOST_AUTO_TEST_CASE(filters_choose_among_them) {
     what.condition =
         asks(trace, compared("address", where::comparison::less, 0x7f0000000000 + 4000));
     check(what, [](const seen& each) {
-        return !each.note && each.of.kind < reference_kind::block &&
-               each.of.address < 0x7f0000000000 + 4000;
+        return !each.note && is_data(each.of.kind) && each.of.address < 0x7f0000000000 + 4000;
     });
     what.condition = asks(trace, compared("site", where::comparison::equal, 0x401010));
     check(what, [](const seen& each) { return !each.note && each.of.site == 0x401010; });

@@ -123,10 +123,9 @@ private:
                 next.count = 0;
             }
             ++next.count;
-            const bool call = one.kind == reference_kind::enter || one.kind == reference_kind::exit;
             to[0] = low | std::uint64_t{word} << 32;
-            to[1] = call ? one.site : one.address;
-            to[2] = call ? one.address : one.site;
+            to[1] = is_data(one.kind) ? one.address : one.site;
+            to[2] = is_data(one.kind) ? one.site : one.address;
             to[3] = one.size;
             into.add(1 + fields);
         };
@@ -146,10 +145,7 @@ private:
     static constexpr std::size_t most_words = 4;
     /// Fields of a reference, of a word each.
     [[nodiscard]] static constexpr std::size_t words_for(reference_kind kind) noexcept {
-        return kind == reference_kind::block   ? 1
-               : kind == reference_kind::load  ? 3
-               : kind == reference_kind::store ? 3
-                                               : 2;
+        return kind == reference_kind::block ? 1 : is_data(kind) ? 3 : 2;
     }
 
     /// The thread that made a record's references, which another one may have recorded; null: that
