@@ -29,7 +29,6 @@ import commands
 SOURCES = ("blocksort.c huffman.c crctable.c randtable.c compress.c decompress.c bzlib.c "
            "bzip2.c").split()
 FLAGS = ["-O2", "-w", "-D_FILE_OFFSET_BITS=64"]
-HOOKED = ["-fno-sanitize-link-runtime", "-fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores"]
 FLOOR = r"""
 static __thread struct { unsigned long *at, room[65536]; } own
     __attribute__((tls_model("initial-exec")));
@@ -37,10 +36,12 @@ static void put(const void *what) {
     if (own.at == 0 || own.at == own.room + 65536) own.at = own.room;
     *own.at++ = (unsigned long)what;
 }
-#define HOOKS(n) void __sanitizer_cov_load##n(void *at) { put(at); } \
-                 void __sanitizer_cov_store##n(void *at) { put(at); }
-HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
-void __sanitizer_cov_trace_pc(void) { put(__builtin_return_address(0)); }
+#define HOOKS(n) void __trace_ring_load##n(void *at) { put(at); } \
+                 void __trace_ring_store##n(void *at) { put(at); }
+HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16) HOOKS(32) HOOKS(64)
+void __trace_ring_load_range(void *at, unsigned long size) { (void)size, put(at); }
+void __trace_ring_store_range(void *at, unsigned long size) { (void)size, put(at); }
+void __trace_ring_block(void) { put(__builtin_return_address(0)); }
 """
 CACHES = [["--cache", f"D1={size},64,{ways}"]
           for size, ways in (("32K", 8), ("48K", 12), ("64K", 8), ("16K", 4))]
@@ -64,8 +65,8 @@ def find_source(folder):
 
 
 def compiler():
-    """The newest clang that is here; empty: there is none."""
-    names = ["clang", *(f"clang-{version}" for version in range(40, 13, -1))]
+    """The clang that the pass is for; empty: there is none."""
+    names = ["clang-14", "clang"]
     return next((name for name in names if shutil.which(name)), "")
 
 
@@ -81,9 +82,11 @@ def build(folder, program, source):
     with open(floor, "w", encoding="utf-8") as file:
         file.write(FLOOR)
     clang = compiler() or fail("there is no clang here")
+    hooked = "-fpass-plugin=" + os.path.join(os.path.dirname(os.path.realpath(program)),
+                                             "address-trace-pass.so")
     for command in ([clang, "-O2", "-w", "-c", floor, "-o", floor + ".o"],
                     [clang, *FLAGS, *sources, "-o", names["bare"]],
-                    [clang, *FLAGS, *HOOKED, *sources, floor + ".o", "-o", names["floor"]],
+                    [clang, *FLAGS, hooked, *sources, floor + ".o", "-o", names["floor"]],
                     [program, "cc", *FLAGS, *sources, "-o", names["traced"]]):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode != 0:

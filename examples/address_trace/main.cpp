@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <trace_ring/setup_error.hpp>
 
 #include "analysis/counts.hpp"
@@ -41,6 +42,9 @@ void tell(const run_result& of, report& found, bool kept) {
     const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
     tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
+    if (sum.updates + sum.failed_compares != 0)
+        tell("updates", fmt::format("{} of {} bytes, atomic; {} compares failed", sum.updates,
+                                    sum.bytes_updated, sum.failed_compares));
     tell("blocks", fmt::format("{}", sum.blocks));
     tell("functions", fmt::format("{} calls", found.calls()));
     const std::uint64_t data = sum.data();
@@ -51,9 +55,20 @@ void tell(const run_result& of, report& found, bool kept) {
     tell("stops", fmt::format("{}, {:.3f} s", of.counts.stops,
                               static_cast<double>(of.counts.stopped_ns) * 1e-9));
     tell("gaps", gaps_text(of));
-    if (of.counts.untraced_threads != 0)
-        tell("untraced",
-             fmt::format("{} threads, for which there was no place", of.counts.untraced_threads));
+    tell("traced", describe(found.coverage()));
+    if (!of.living.empty())
+        tell("living", fmt::format("{} processes go on untraced: {} (--wait waits for them)",
+                                   of.living.size(), fmt::join(of.living, ", ")));
+    if (of.counts.unseen != 0)
+        tell("unseen",
+             fmt::format("{} executions of assembler or instructions of which it is not known what "
+                         "they reference",
+                         of.counts.unseen));
+    if (of.counts.cut_off != 0)
+        tell("cut off",
+             fmt::format("{} references by a jump out of a signal handler, or the end of "
+                         "a thread, before they were made",
+                         of.counts.cut_off));
     if (of.counts.suppressed != 0)
         tell("suppressed",
              fmt::format("{} references of or into the tracing itself", of.counts.suppressed));

@@ -13,12 +13,18 @@ namespace address_trace {
 namespace {
 
 void add_report_options(CLI::App& to, report_settings& into) {
-    to.add_option("--cache", into.caches,
-                  "Counts the misses of a cache: D1=32K,64,8 is one of 32 KiB, lines of 64 bytes "
-                  "and 8 ways; L1=48K,64,12+L2=2M,64,16 are two levels, D1=32K,64,8/I1=32K,64,8 a "
-                  "split one, TLB=64,4096,4 is 64 pages of 4 KiB. May be there several times")
-        ->option_text("NAME=SIZE,LINE,WAYS")
+    to.add_option(
+          "--cache", into.caches,
+          "Counts the misses of a cache: D1=32K,64,8 is one of 32 KiB, lines of 64 bytes "
+          "and 8 ways; L1=48K,64,12+L2=2M,64,16 are two levels, D1=32K,64,8/I1=32K,64,8 a "
+          "split one, TLB=64,4096,4 is 64 pages of 4 KiB; a fourth word is the replacement: "
+          "lru, fifo, plru, random or random:SEED. May be there several times")
+        ->option_text("NAME=SIZE,LINE,WAYS[,REPLACEMENT]")
         ->allow_extra_args(false);
+    to.add_option("--coherent", into.coherent,
+                  "A cache for each thread, kept coherent by MESI: misses that sharing costs, "
+                  "invalidations, and bytes written back")
+        ->option_text("NAME=SIZE,LINE,WAYS");
     to.add_flag("--lines", into.lines,
                 "The cache lines that are used most, and those that threads share falsely");
     to.add_flag("--reuse", into.reuse, "How many other lines are used before a line is again");
@@ -29,10 +35,17 @@ void add_report_options(CLI::App& to, report_settings& into) {
         [&into](std::int64_t) { into.lines = into.reuse = into.strides = into.working_set = true; },
         "All of these four");
     to.add_option("--format", into.format,
-                  "Of the report: text; csv for spreadsheets; lackey or din, which are the "
-                  "references themselves, a line each")
+                  "Of the report: text; csv for spreadsheets; json for programs; lackey or din, "
+                  "which are the references themselves, a line each")
         ->option_text("FORMAT")
-        ->check(CLI::IsMember({"text", "csv", "lackey", "din"}));
+        ->check(CLI::IsMember({"text", "csv", "json", "lackey", "din"}));
+    to.add_option("--skip", into.skip, "Leaves out so many references at the beginning")
+        ->option_text("N")
+        ->transform(CLI::AsSizeValue(true));
+    to.add_option("--window", into.window, "Analyses so many references, and no more")
+        ->option_text("N")
+        ->transform(CLI::AsSizeValue(true))
+        ->check(CLI::PositiveNumber);
     to.add_option("--html", into.page, "Everything on one page, with pictures")
         ->option_text("FILE");
     to.add_option("--svg", into.pictures, "Writes each picture as a file")->option_text("FOLDER");
@@ -76,6 +89,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
     bool goes_on = false;
     run.add_flag("--no-stop", goes_on,
                  "The program never waits; what there is no room for is a gap, which is told");
+    run.add_flag("--wait", into.run.waits,
+                 "Waits for processes that outlive the program, too; else they go on untraced");
     run.add_option("--untraced", into.untraced,
                    "The same program as it is without address-trace: runs it first, with the same "
                    "arguments, and tells how far tracing distorts")

@@ -5,6 +5,7 @@
 /// @file
 /// The command line of `address-trace run` and `address-trace report`.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,13 @@ using launching::failed;
 /// What is to be found out, and where it is to be shown.
 struct report_settings {
     std::vector<std::string> caches{};
+    std::string coherent{};  ///< a cache for each thread; empty: none
     bool lines = false, reuse = false, strides = false, working_set = false;
-    std::string format = "text";  ///< or csv, lackey, din
-    std::string to{};             ///< a file; empty: of `run` no tables, of `report` stdout
-    std::string page{};           ///< an HTML file; empty: none
-    std::string pictures{};       ///< a folder for SVG files; empty: none
+    std::uint64_t skip = 0, window = ~std::uint64_t{0};  ///< references
+    std::string format = "text";                         ///< or csv, json, lackey, din
+    std::string to{};        ///< a file; empty: of `run` no tables, of `report` stdout
+    std::string page{};      ///< an HTML file; empty: none
+    std::string pictures{};  ///< a folder for SVG files; empty: none
 };
 
 struct options {

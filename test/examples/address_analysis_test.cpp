@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
+#include <deque>
 #include <list>
+#include <optional>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <address_trace/analysis/analyses.hpp>
@@ -62,6 +66,29 @@ BOOST_AUTO_TEST_CASE(references_are_summed_up_by_kind_and_site) {
     BOOST_TEST(sites[0].site == code);
     BOOST_TEST(sites[0].count == 2U);
     BOOST_TEST(chosen.sites().complete());
+}
+
+// Copies of all sizes are made at one place: it is one site, whose bytes are summed up.
+BOOST_AUTO_TEST_CASE(a_site_of_many_sizes_is_one) {
+    address_trace::analyses chosen;
+    for (std::uint32_t size = 1; size <= 1000; ++size)
+        feed(chosen, {{0x1000, code, reference_kind::load, size},
+                      {0x9000, code, reference_kind::store, size},
+                      {0x9000, code + 5, reference_kind::update, 8},
+                      {0x9000, code + 5, reference_kind::failed_compare, 4}});
+    const auto sites = chosen.sites().all();
+    BOOST_REQUIRE(sites.size() == 4U);
+    BOOST_TEST(sites[0].size == 0U);
+    BOOST_TEST(sites[2].size == 8U);
+    const auto counts = address_trace::sum(sites);
+    BOOST_TEST(counts.loads == 1000U);
+    BOOST_TEST(counts.bytes_loaded == 500'500U);
+    BOOST_TEST(counts.bytes_stored == 500'500U);
+    BOOST_TEST(counts.updates == 1000U);
+    BOOST_TEST(counts.bytes_updated == 8000U);
+    BOOST_TEST(counts.failed_compares == 1000U);
+    BOOST_TEST(counts.bytes() == 1'013'000U);
+    BOOST_TEST(counts.references() == 4000U);
 }
 
 BOOST_AUTO_TEST_CASE(sums_are_exact_for_any_number_of_sites) {
@@ -217,6 +244,108 @@ struct expected_misses {
     return each.kind == reference_kind::block ? 1 : each.size;
 }
 
+/// One set of another replacement, likewise.
+class naive_set {
+public:
+    naive_set(std::string how, std::size_t ways)
+        : how_(std::move(how)), ways_(ways), tree_(ways, false), lines_(ways) {}
+
+    /// Whether it was missing. `random` is asked only for a line that has to leave.
+    template <class Random>
+    [[nodiscard]] bool misses(std::uint64_t line, Random random) {
+        auto at = static_cast<std::size_t>(
+            std::find(lines_.begin(), lines_.end(), std::optional(line)) - lines_.begin());
+        const bool missed = at == ways_;
+        if (missed) {
+            at = static_cast<std::size_t>(std::find(lines_.begin(), lines_.end(), std::nullopt) -
+                                          lines_.begin());
+            if (at == ways_) {
+                if (how_ == "fifo") {
+                    at = came_.front();
+                    came_.pop_front();
+                } else {
+                    at = how_ == "plru" ? coldest(1, 0, ways_) : random() % ways_;
+                }
+            }
+            lines_[at] = line;
+            came_.push_back(at);
+        }
+        heat(1, 0, ways_, at);
+        return missed;
+    }
+
+private:
+    // Halves of halves: in each node, whether its upper half is the one that was left longer.
+    [[nodiscard]] std::size_t coldest(std::size_t node, std::size_t from, std::size_t count) const {
+        if (count == 1) return from;
+        return tree_[node] ? coldest(node * 2 + 1, from + count / 2, count / 2)
+                           : coldest(node * 2, from, count / 2);
+    }
+    void heat(std::size_t node, std::size_t from, std::size_t count, std::size_t at) {
+        if (count == 1 || how_ != "plru") return;
+        const bool is_upper = at >= from + count / 2;
+        tree_[node] = !is_upper;
+        heat(node * 2 + is_upper, is_upper ? from + count / 2 : from, count / 2, at);
+    }
+
+    std::string how_;
+    std::size_t ways_;
+    std::vector<bool> tree_;
+    std::vector<std::optional<std::uint64_t>> lines_;
+    std::deque<std::size_t> came_;
+};
+
+BOOST_AUTO_TEST_CASE(other_replacements_miss_what_naive_ones_do) {
+    constexpr std::size_t sets = 16, ways = 4, line = 64;
+    for (const auto& [name, all] : patterns(20'000)) {
+        for (const std::string how : {"fifo", "plru", "random", "random:77"}) {
+            const std::string kind = how.substr(0, how.find(':'));
+            std::uint32_t state = kind == how ? 1 : 77;
+            const auto random = [&state] {  // Marsaglia, Xorshift RNGs, 2003
+                state ^= state << 13;
+                state ^= state >> 17;
+                return state ^= state << 5;
+            };
+            std::vector<naive_set> naive(sets, naive_set(kind, ways));
+            expected_misses expected;
+            for (const reference& each : all) {
+                if (each.kind == reference_kind::block) continue;
+                bool missed = false;
+                for (std::uint64_t at = each.address / line;
+                     at <= (each.address + each.size - 1) / line; ++at)
+                    missed |= naive[static_cast<std::size_t>(at % sets)].misses(at, random);
+                expected.note(each, missed);
+            }
+            const auto found = misses_of(all, "D1=4K,64,4," + how);
+            BOOST_TEST(expected.equals(found.at(0)), name << ", " << how);
+            BOOST_TEST(describe(found[0].shape) ==
+                       "4 KiB, 64-byte lines, 4 ways, " + (how == "random" ? "random:1" : how));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_window_leaves_out_what_is_before_and_after) {
+    std::vector<reference> all;
+    for (std::uint64_t i = 0; i < 1000; ++i) all.push_back(load(data + i * 64));
+    for (const std::size_t at_once : {1U, 7U, 1000U}) {
+        address_trace::analyses chosen;
+        auto& misses = chosen.make<address_trace::cache_misses>(
+            address_trace::parse_cache_levels("D=4K,64,1"));
+        chosen.choose(100, 30);
+        std::size_t given = 0;
+        for (std::size_t at = 0; at < all.size(); at += at_once) {
+            const auto some =
+                std::span(all).subspan(at, std::min<std::size_t>(at_once, all.size() - at));
+            given += chosen.take(1, 0, some.size(), [&](auto&& visit) {
+                for (const reference& each : some) visit(each);
+            });
+        }
+        BOOST_TEST(given == 1000U);  // none is missing
+        BOOST_TEST(address_trace::sum(chosen.sites().all()).loads == 30U);
+        BOOST_TEST(misses.results()[0].all().misses == 30U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_misses_exactly_what_a_naive_one_does) {
     // Of one set, one way, many ways, sets that are no power of two, lines shorter than a
     // reference.
@@ -330,6 +459,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_a_cache_is_refused_with_the_part_that_is_wro
                                     "=32K,64,8",
                                     "D1=32K,64",
                                     "D1=32K,64,8,1",
+                                    "D1=32K,64,8,mru",
+                                    "D1=32K,64,8,lru:3",
+                                    "D1=32K,64,8,random:0",
+                                    "D1=24K,64,6,plru",
                                     "D1=0,64,8",
                                     "D1=32K,48,8",
                                     "D1=32K,4,8",

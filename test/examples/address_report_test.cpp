@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_each_form) {
                "name,count,share\n"
                "\"f(int, \"\"x\"\")\",1234567,0.125\n"
                "<b>?,5,-\n");
+    const auto json = nlohmann::json::parse(as_json(sample()));
+    BOOST_TEST(json["name"] == "sample");
+    BOOST_TEST(json["columns"].size() == 3U);
+    BOOST_TEST((json["rows"] ==
+                nlohmann::json({{"f(int, \"x\")", 1234567, 0.125}, {"<b>?", 5, nullptr}})));
     const std::string html = as_html(sample());
     BOOST_TEST(html.find("<h2>A &lt;sample&gt;</h2>") != std::string::npos);
     BOOST_TEST(html.find("<td class=\"text\">f(int, &quot;x&quot;)</td><td>1,234,567</td>") !=
@@ -53,13 +59,15 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_each_form) {
     BOOST_TEST(html.find("&lt;b&gt;?") != std::string::npos);
 }
 
-// present: lost_records, lost_references, untraced_threads, missing_records, damaged_bytes
+// present: lost_records, lost_references, untraced_references, missing_records, damaged_bytes
+// present: calls
 BOOST_AUTO_TEST_CASE(no_gaps_are_told_only_if_no_count_says_otherwise) {
     address_trace::run_result found;
     BOOST_TEST(address_trace::gaps_text(found) == "none");
     for (std::uint64_t* const count :
-         {&found.counts.lost_records, &found.counts.lost_references, &found.counts.untraced_threads,
-          &found.missing_records, &found.damaged_bytes}) {
+         {&found.counts.lost_records, &found.counts.lost_references,
+          &found.counts.untraced_references, &found.missing_records, &found.damaged_bytes,
+          &found.counts.calls, &found.references}) {
         *count = 7;
         const std::string text = address_trace::gaps_text(found);
         BOOST_TEST(text.find("none") == std::string::npos, text);
@@ -152,7 +160,7 @@ BOOST_AUTO_TEST_CASE(every_finding_is_in_a_table) {
     }
     BOOST_TEST(named(tables, "references").rows.back()[1].count == 120'040U);
     BOOST_TEST(named(tables, "caches").rows.size() == 4U);
-    BOOST_TEST(named(tables, "functions").columns.size() == 6U + 4);
+    BOOST_TEST(named(tables, "functions").columns.size() == 7U + 4);
     BOOST_TEST(named(tables, "source").rows.size() == 7U);
     BOOST_TEST(named(tables, "hottest").rows.size() == 20U);
     BOOST_TEST(named(tables, "false_sharing").rows.size() == 3U);

@@ -29,15 +29,15 @@
 namespace {
 
 PLAIN void load(std::uint64_t at) {
-    __sanitizer_cov_load8(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)));
+    __trace_ring_load8(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)));
 }
 PLAIN void store(std::uint64_t at) {
-    __sanitizer_cov_store4(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)));
+    __trace_ring_store4(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)));
 }
 /// Block, load at `from` + 8 * i, store at `from` + 4 * i.
 PLAIN void row(std::uint64_t from, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
-        __sanitizer_cov_trace_pc();
+        __trace_ring_block();
         load(from + 8 * i);
         store(from + 4 * i);
     }

@@ -27,6 +27,13 @@ public:
         return out;
     }
 
+    /// Leaves out the first `skip` references, and what comes after the next `window`.
+    void choose(std::uint64_t skip, std::uint64_t window) noexcept {
+        skip_ = skip;
+        left_ = window;
+        takes_all_ = skip == 0 && window == everything;
+    }
+
     void take(const reference_run& run) {
         take(run.thread, run.time, run.all.size(), [&](auto&& visit) {
             for (const reference& each : run.all) visit(each);
@@ -35,25 +42,44 @@ public:
 
     /// The same without a copy of them: calls `visit_all(visit)`, which calls
     /// `visit(const reference&)` for each reference, `most` of them at most. So does
-    /// reference_unpacker::unpack for as many as there are bytes.
+    /// reference_unpacker::unpack for as many as there are bytes. Returns how many there were.
     template <class VisitAll>
-    void take(std::uint32_t thread, std::uint64_t time, std::size_t most, VisitAll&& visit_all) {
+    std::size_t take(std::uint32_t thread, std::uint64_t time, std::size_t most,
+                     VisitAll&& visit_all) {
         if (held_.size() < most) held_.resize(most);
         sited_reference* at = held_.data();
-        visit_all([&](const reference& each) {
+        const auto hold = [&](const reference& each) {
             static_cast<site_use&>(*at) = sites_.count(each);
             at++->address = each.address;
-        });
+        };
+        std::size_t left_out = 0;
+        if (takes_all_) [[likely]] {
+            visit_all(hold);
+        } else {
+            visit_all([&](const reference& each) {
+                if (skip_ == 0 && left_ != 0) {
+                    --left_;
+                    return hold(each);
+                }
+                if (skip_ != 0) --skip_;
+                ++left_out;
+            });
+        }
         sited_run run{thread, time, sites_.size(), {held_.data(), at}};
         if (finds_moves_) run.moves = moves_.find(run.all);
         for (const auto& each : all_) each->take(run);
+        return run.all.size() + left_out;
     }
 
     /// How often each site referenced something: what needs no analysis.
     [[nodiscard]] const site_table& sites() const noexcept { return sites_; }
 
 private:
+    static constexpr std::uint64_t everything = ~std::uint64_t{0};
+
     std::vector<std::unique_ptr<analysis>> all_;
+    std::uint64_t skip_ = 0, left_ = everything;
+    bool takes_all_ = true;
     site_table sites_;
     std::vector<sited_reference> held_;
     line_moves moves_;

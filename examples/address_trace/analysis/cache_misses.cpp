@@ -85,7 +85,7 @@ void cache_misses::take_first(std::span<const sited_reference> run) {
 }
 
 void cache_misses::missed(const sited_reference& each, std::size_t level) {
-    const auto kind = static_cast<std::size_t>(each.kind);
+    const std::size_t kind = !each.is_data() ? 2 : each.is_store() ? 1 : 0;
     const auto of = [&](const taken_by& l) { return each.is_data() ? l.data : l.code; };
     for (;;) {
         simulated& missing = all_[of(by_level_[level])];

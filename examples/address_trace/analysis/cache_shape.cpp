@@ -46,6 +46,28 @@ constexpr std::uint64_t least_line = 8;  // so that no line has the number that 
     return number << shift;
 }
 
+struct replacement_name {
+    replacement is;
+    std::string_view name;
+};
+constexpr replacement_name replacement_names[] = {{replacement::lru, "lru"},
+                                                  {replacement::fifo, "fifo"},
+                                                  {replacement::random, "random"},
+                                                  {replacement::plru, "plru"}};
+
+void parse_replacement(std::string_view text, std::string_view part, cache_shape& into) {
+    const std::string_view name = text.substr(0, text.find(':'));
+    const auto found = std::ranges::find(replacement_names, name, &replacement_name::name);
+    if (found == std::end(replacement_names))
+        refuse(part, fmt::format("'{}' is no replacement: lru, fifo, plru or random", text));
+    into.leaves = found->is;
+    if (name.size() == text.size()) return;
+    const std::uint64_t seed = parse_number(text.substr(name.size() + 1), part);
+    if (into.leaves != replacement::random || seed > std::numeric_limits<std::uint32_t>::max())
+        refuse(part, fmt::format("'{}': only random has a seed, of 32 bits", text));
+    into.seed = static_cast<std::uint32_t>(seed);
+}
+
 [[nodiscard]] cache_shape parse_shape(std::string_view part) {
     cache_shape shape;
     const std::size_t equals = part.find('=');
@@ -54,9 +76,10 @@ constexpr std::uint64_t least_line = 8;  // so that no line has the number that 
     }
     shape.name = part.substr(0, equals);
     const auto numbers = split(part.substr(equals + 1), ',');
-    if (numbers.size() != 3) {
+    if (numbers.size() != 3 && numbers.size() != 4) {
         refuse(part, shape.is_tlb() ? "expected ENTRIES,PAGE,WAYS" : "expected SIZE,LINE,WAYS");
     }
+    if (numbers.size() == 4) parse_replacement(numbers[3], part, shape);
     std::uint64_t size = parse_number(numbers[0], part);
     shape.line = parse_number(numbers[1], part);
     const std::uint64_t ways = parse_number(numbers[2], part);
@@ -74,6 +97,8 @@ constexpr std::uint64_t least_line = 8;  // so that no line has the number that 
     if (size % ways != 0) {
         refuse(part, fmt::format("{} lines are no multiple of {} ways", size, ways));
     }
+    if (shape.leaves == replacement::plru && (!std::has_single_bit(ways) || ways > 64))
+        refuse(part, "plru takes 1, 2, 4, 8, 16, 32 or 64 ways");
     shape.ways = static_cast<std::uint32_t>(ways);
     shape.sets = size / ways;
     return shape;
@@ -111,12 +136,17 @@ namespace {
 
 std::string describe(const cache_shape& shape) {
     const char* const ways = shape.ways == 1 ? "way" : "ways";
-    if (shape.is_tlb()) {
-        return fmt::format("{} pages of {}, {} {}", shape.entries(), short_bytes(shape.line),
-                           shape.ways, ways);
-    }
-    return fmt::format("{}, {}-byte lines, {} {}", short_bytes(shape.bytes()), shape.line,
-                       shape.ways, ways);
+    std::string out = shape.is_tlb()
+                          ? fmt::format("{} pages of {}, {} {}", shape.entries(),
+                                        short_bytes(shape.line), shape.ways, ways)
+                          : fmt::format("{}, {}-byte lines, {} {}", short_bytes(shape.bytes()),
+                                        shape.line, shape.ways, ways);
+    if (shape.leaves != replacement::lru)
+        out += fmt::format(
+            ", {}",
+            std::ranges::find(replacement_names, shape.leaves, &replacement_name::is)->name);
+    if (shape.leaves == replacement::random) out += fmt::format(":{}", shape.seed);
+    return out;
 }
 
 }  // namespace address_trace

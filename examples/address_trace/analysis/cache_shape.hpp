@@ -12,12 +12,22 @@
 
 namespace address_trace {
 
+/// Which line of a full set leaves for another one.
+enum class replacement : std::uint8_t {
+    lru,     ///< the one that was used least recently
+    fifo,    ///< the one that came first
+    random,  ///< any, by a generator with a seed
+    plru     ///< as a tree of bits has it, each of which points away from what was used last
+};
+
 /// A set-associative cache, or TLB: then a line is a page.
 struct cache_shape {
     std::string name;
     std::uint64_t sets = 0;
     std::uint64_t line = 0;  ///< bytes, a power of two
     std::uint32_t ways = 0;
+    replacement leaves = replacement::lru;
+    std::uint32_t seed = 1;  ///< of replacement::random
 
     [[nodiscard]] std::uint64_t entries() const noexcept { return sets * ways; }
     [[nodiscard]] std::uint64_t bytes() const noexcept { return entries() * line; }
@@ -46,13 +56,14 @@ struct cache_levels {
 ///     L1=48K,64,12+L2=2M,64,16               levels
 ///     D1=32K,64,8/I1=32K,64,8+L2=1M,64,8     the first of them split
 ///     TLB=64,4096,4                          name=entries,page,ways; of any name that ends in TLB
+///     D1=32K,64,8,plru                       another replacement: fifo, plru, random or random:SEED
 ///
 /// Sizes may end in K, M or G. The number of sets need not be a power of two.
 ///
 /// Throws std::invalid_argument that says what is wrong with which part.
 [[nodiscard]] cache_levels parse_cache_levels(std::string_view text);
 
-/// The same shape as text: "32 KiB, 64-byte lines, 8 ways", "64 pages of 4 KiB, 4 ways".
+/// The same shape as text: "32 KiB, 64-byte lines, 8 ways", "64 pages of 4 KiB, 4 ways, fifo".
 [[nodiscard]] std::string describe(const cache_shape& shape);
 
 }  // namespace address_trace

@@ -14,17 +14,26 @@ namespace address_trace {
 
 struct reference_counts {
     std::uint64_t loads = 0, stores = 0, blocks = 0, enters = 0, exits = 0;
-    std::uint64_t bytes_loaded = 0, bytes_stored = 0;
+    std::uint64_t updates = 0, failed_compares = 0;  ///< both atomic
+    std::uint64_t bytes_loaded = 0, bytes_stored = 0, bytes_updated = 0, bytes_compared = 0;
 
     void add(const site_count& of) noexcept {
         switch (of.kind) {
             case reference_kind::load:
                 loads += of.count;
-                bytes_loaded += of.bytes();
+                bytes_loaded += of.bytes;
                 break;
             case reference_kind::store:
                 stores += of.count;
-                bytes_stored += of.bytes();
+                bytes_stored += of.bytes;
+                break;
+            case reference_kind::update:
+                updates += of.count;
+                bytes_updated += of.bytes;
+                break;
+            case reference_kind::failed_compare:
+                failed_compares += of.count;
+                bytes_compared += of.bytes;
                 break;
             case reference_kind::block:
                 blocks += of.count;
@@ -38,9 +47,14 @@ struct reference_counts {
         }
     }
     [[nodiscard]] std::uint64_t references() const noexcept {
-        return loads + stores + blocks + enters + exits;
+        return data() + blocks + enters + exits;
     }
-    [[nodiscard]] std::uint64_t data() const noexcept { return loads + stores; }
+    [[nodiscard]] std::uint64_t data() const noexcept {
+        return loads + stores + updates + failed_compares;
+    }
+    [[nodiscard]] std::uint64_t bytes() const noexcept {
+        return bytes_loaded + bytes_stored + bytes_updated + bytes_compared;
+    }
 
     friend bool operator==(const reference_counts&, const reference_counts&) = default;
 };

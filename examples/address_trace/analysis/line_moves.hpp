@@ -52,7 +52,7 @@ public:
                 to += last != at || !is_within;
                 last = at;
                 if (!is_within) [[unlikely]]
-                    last_[(at + 1) % parts] = at + 1;
+                    note_lines(at + 1, (each.address % line + each.size - 1) / line);
             }
             ++number;
         }
@@ -61,6 +61,11 @@ public:
     }
 
 private:
+    [[gnu::noinline]] void note_lines(std::uint64_t first, std::uint64_t count) noexcept {
+        const std::uint64_t begin = count > parts ? first + (count - parts) : first;
+        for (std::uint64_t at = begin; at != first + count; ++at) last_[at % parts] = at;
+    }
+
     std::array<std::uint64_t, parts> last_{};
     std::vector<std::uint32_t> moving_;
 };

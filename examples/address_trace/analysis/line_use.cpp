@@ -36,8 +36,13 @@ void line_use::take(const sited_run& run) {
         const std::uint64_t line = each.address >> shared_line_bits;
         note(line, bytes_from(first, each.size), each, run.thread);
         if (first + each.size > line_size) [[unlikely]] {
-            const std::uint64_t next = (line + 1) & (~std::uint64_t{0} >> shared_line_bits);
-            note(next, bytes_from(0, first + each.size - line_size), each, run.thread);
+            std::uint64_t left = first + std::uint64_t{each.size} - line_size;
+            for (std::uint64_t next = line; left != 0;) {
+                next = (next + 1) & (~std::uint64_t{0} >> shared_line_bits);
+                const std::uint64_t here = left < line_size ? left : line_size;
+                note(next, bytes_from(0, static_cast<unsigned>(here)), each, run.thread);
+                left -= here;
+            }
         }
     }
 }
@@ -48,13 +53,13 @@ void line_use::take(const sited_run& run) {
     entry& at = last_->line == line ? *last_ : find(line);
     last_ = &at;
     ++references_;
-    ++(each.is_store() ? at.stores : at.loads);
+    ++(each.takes_line() ? at.stores : at.loads);
     if (at.thread != thread || at.shared != 0) [[unlikely]] {
         note_other(at, bytes, each, thread);
         return;
     }
     at.touched |= bytes;
-    if (each.is_store()) at.written |= bytes;
+    if (each.takes_line()) at.written |= bytes;
 }
 
 // A line that nobody has stored to is its last reader's: only who comes then can tell it from a
@@ -62,10 +67,10 @@ void line_use::take(const sited_run& run) {
 void line_use::note_other(entry& at, line_bytes bytes, const sited_reference& each,
                           std::uint32_t thread) {
     if (at.shared == 0) {
-        if (at.touched == 0 || (at.written == 0 && !each.is_store())) {
+        if (at.touched == 0 || (at.written == 0 && !each.takes_line())) {
             at.thread = thread;
             at.touched = bytes;
-            at.written = each.is_store() ? bytes : 0;
+            at.written = each.takes_line() ? bytes : 0;
             return;
         }
         if (shared_.size() == most_shared_) forget_shared();
@@ -73,7 +78,7 @@ void line_use::note_other(entry& at, line_bytes bytes, const sited_reference& ea
         at.shared = static_cast<std::uint32_t>(shared_.size());
         --known_;
     }
-    shared_[at.shared - 1].how.note(thread, each.site, bytes, each.is_store());
+    shared_[at.shared - 1].how.note(thread, each.site, bytes, each.takes_line());
 }
 
 std::size_t line_use::slot_of(std::uint64_t line) const noexcept {

@@ -24,11 +24,16 @@ struct reference_run {
 struct sited_reference : site_use {
     std::uint64_t address = 0;  ///< of a block: where its code is
 
-    [[nodiscard]] bool is_data() const noexcept { return kind <= reference_kind::store; }
-    [[nodiscard]] bool is_store() const noexcept { return kind == reference_kind::store; }
+    [[nodiscard]] bool is_data() const noexcept { return trace_ring::is_data(kind); }
+    /// Whether it stores: atomic updates do, too.
+    [[nodiscard]] bool is_store() const noexcept {
+        return kind == reference_kind::store || kind == reference_kind::update;
+    }
+    /// Whether a processor takes the line from all others for it.
+    [[nodiscard]] bool takes_line() const noexcept {
+        return is_data() && kind != reference_kind::load;
+    }
 };
-static_assert(reference_kind::load < reference_kind::store &&
-              reference_kind::store < reference_kind::block);
 
 struct sited_run {
     std::uint32_t thread = 0;

@@ -62,13 +62,13 @@ std::vector<site_strides> strides::results() const {
     return out;
 }
 
-stride_kind site_strides::kind(std::uint8_t size) const noexcept {
+stride_kind site_strides::kind(std::uint32_t size) const noexcept {
     if (strides < 4) return stride_kind::single;
     if (share() < 0.5) return stride_kind::irregular;
     const std::uint64_t by =
         most < 0 ? 0 - static_cast<std::uint64_t>(most) : static_cast<std::uint64_t>(most);
     if (by == 0) return stride_kind::same;
-    if (by == size) return stride_kind::next;
+    if (by == size && size != 0) return stride_kind::next;
     return by < 64 ? stride_kind::near : stride_kind::far;
 }
 

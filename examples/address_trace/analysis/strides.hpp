@@ -37,7 +37,7 @@ struct site_strides {
         return strides == 0 ? 0 : static_cast<double>(times) / static_cast<double>(strides);
     }
     /// `size`: what the site loads or stores.
-    [[nodiscard]] stride_kind kind(std::uint8_t size) const noexcept;
+    [[nodiscard]] stride_kind kind(std::uint32_t size) const noexcept;
 };
 
 class strides final : public analysis {

@@ -35,6 +35,9 @@ public:
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             const std::string_view each = arguments[i];
             if (each == "-m32") bits_32 = true;
+            if (each.starts_with("-fsanitize=") && is_own_accounts(each)) sanitizer = each;
+            if (each.find("--no-undefined") != each.npos || is_defs(arguments, i))
+                defines_all = true;
             // no count: a word of compilers
             if (each == "-x" && i + 1 < arguments.size() && arguments[i + 1] != "none")
                 has_language = true;
@@ -53,8 +56,26 @@ public:
     bool has_input = false;
     bool has_language = false;  // of files that follow, whatever their names
     bool bits_32 = false;
+    bool defines_all = false;  // a library must not leave symbols to others
+    std::string sanitizer{};   // an argument that cannot be combined with tracing
 
 private:
+    /// Of sanitizers that keep account of all memory.
+    [[nodiscard]] static bool is_own_accounts(std::string_view argument) {
+        for (const std::string_view each : {"address", "thread", "memory", "dataflow"}) {
+            if (argument.find(each) != argument.npos) return true;
+        }
+        return false;
+    }
+    /// -Wl,-z,defs, also as two arguments.
+    [[nodiscard]] static bool is_defs(std::span<const std::string> arguments, std::size_t i) {
+        const std::string_view each = arguments[i];
+        if (each.starts_with("-Wl,") &&
+            (each.find(",-z,defs") != each.npos || each.find(",-zdefs") != each.npos))
+            return true;
+        return each == "-z" && i + 1 < arguments.size() && arguments[i + 1] == "defs";
+    }
+
     static constexpr std::array<std::string_view, 8> not_linking{
         "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "--help"};
     static constexpr std::array<std::string_view, 4> without_start{"-shared", "-r", "-nostdlib",
@@ -74,23 +95,20 @@ private:
     const char* const set = std::getenv(name);
     return set == nullptr ? "" : set;
 }
-/// `name`, or the newest of those with a version in their names, as Debian has them.
+/// The clang of the release that the pass is built for: no other can load it.
 [[nodiscard]] std::string find_in_path(const std::string& name) {
-    if (!path_of_program(name).empty()) return name;
-    for (int version = 40; version >= 14; --version) {
-        const std::string with_version = name + '-' + std::to_string(version);
-        if (!path_of_program(with_version).empty()) return with_version;
-    }
-    return name;
+    const std::string with_version = name + '-' + TRACE_RING_LLVM_VERSION;
+    return path_of_program(with_version).empty() ? name : with_version;
 }
 
-[[nodiscard]] std::string find_object() {
+/// A file that is installed with this program.
+[[nodiscard]] std::string find_own(const std::string& name) {
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     for (const char* const folder : {".", "../" TRACE_RING_LIBRARY_FOLDER "/trace_ring"}) {
-        const fs::path at = own / folder / "address-trace.o";
+        const fs::path at = own / folder / name;
         if (fs::exists(at)) return fs::weakly_canonical(at).string();
     }
-    throw std::runtime_error("address-trace.o is neither beside this program (" + own.string() +
+    throw std::runtime_error(name + " is neither beside this program (" + own.string() +
                              ") nor in ../" TRACE_RING_LIBRARY_FOLDER "/trace_ring");
 }
 
@@ -100,26 +118,31 @@ compiler_settings find_compiler(language of) {
     const bool is_c = of == language::c;
     std::string compiler = from_environment(is_c ? "ADDRESS_TRACE_CC" : "ADDRESS_TRACE_CXX");
     if (compiler.empty()) compiler = find_in_path(is_c ? "clang" : "clang++");
-    return {compiler, find_object(), !from_environment("ADDRESS_TRACE_CALLS").empty()};
+    return {compiler, find_own("address-trace.o"), find_own("address-trace-pass.so"),
+            !from_environment("ADDRESS_TRACE_CALLS").empty()};
 }
 
 std::vector<std::string> compiler_command(const compiler_settings& with,
                                           std::span<const std::string> arguments) {
     const request is(arguments);
     if (is.bits_32) throw std::runtime_error("-m32: programs of 32 bits are not traced");
+    if (!is.sanitizer.empty())
+        throw std::runtime_error(
+            is.sanitizer + ": a sanitizer's own references cannot be told from the program's");
     // First, so that what the program's own build says of the same counts.
-    std::vector<std::string> out{with.compiler, "-gline-tables-only", "-Qunused-arguments",
-                                 "-fno-sanitize-link-runtime",
-                                 "-fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores"};
+    std::vector<std::string> out{with.compiler, "-gline-tables-only", "-gdwarf-aranges",
+                                 "-Qunused-arguments", "-fpass-plugin=" + with.pass};
     if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
     out.insert(out.end(), arguments.begin(), arguments.end());
     if (is.links && is.is_program && is.has_input) {
         // no count: a word of compilers
         if (is.has_language) out.insert(out.end(), {"-x", "none"});
         // Libraries that are loaded later find the hooks in the program.
-        out.insert(out.end(), {with.object, "-Wl,--export-dynamic-symbol=__sanitizer_cov_*",
+        out.insert(out.end(), {with.object, "-Wl,--export-dynamic-symbol=__trace_ring_*",
                                "-Wl,--export-dynamic-symbol=__cyg_profile_func_*", "-lstdc++"});
     }
+    // A library finds the hooks in the program.
+    if (is.links && is.defines_all) out.emplace_back("-Wl,-z,undefs");
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <span>
 #include <stdexcept>
@@ -20,6 +21,8 @@
 
 namespace address_trace {
 namespace {
+
+constexpr auto replace_bad = nlohmann::json::error_handler_t::replace;
 
 [[noreturn]] void cannot_be_written(const std::string& file) {
     throw std::runtime_error(file + ": cannot be written: " + std::strerror(errno));
@@ -49,8 +52,11 @@ private:
 
 report::report(const report_settings& wanted) : wanted_(wanted) {
     found_.fed = &all_;
+    all_.choose(wanted.skip, wanted.window);
     for (const auto& each : wanted.caches)
         found_.caches.push_back(&all_.make<cache_misses>(parse_cache_levels(each)));
+    if (!wanted.coherent.empty())
+        found_.coherent = &all_.make<coherent_caches>(parse_cache_levels(wanted.coherent));
     if (wanted.lines) found_.lines = &all_.make<line_use>();
     if (wanted.reuse) found_.distances = &all_.make<reuse_distance>();
     if (wanted.strides) found_.stepping = &all_.make<strides>();
@@ -70,12 +76,21 @@ void report::name_by(const std::vector<loaded_module>& modules) {
         const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
         objects_.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
     }
+    found_.objects = find_coverage(modules);
+    found_.owners = data_owners(modules);
 }
 
 void report::write(const std::string& title) {
     std::ostream& out = wanted_.to.empty() ? std::cout : file_;
-    const bool shows = wanted_.format == "text" || wanted_.format == "csv";
     const auto tables = make_tables(found_, where_);
+    if (wanted_.format == "json") {
+        out << "{\"of\":" << nlohmann::json(title).dump(-1, ' ', false, replace_bad)
+            << ",\"tables\":[";
+        for (std::size_t i = 0; i < tables.size(); ++i)
+            out << (i == 0 ? "\n" : ",\n") << as_json(tables[i]);
+        out << "\n]}\n";
+    }
+    const bool shows = wanted_.format == "text" || wanted_.format == "csv";
     for (std::size_t i = 0; shows && i < tables.size(); ++i) {
         const bool text = wanted_.format == "text";
         if (i != 0) out << '\n';

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,11 @@ public:
     [[nodiscard]] analyses& fed() noexcept { return all_; }
     [[nodiscard]] const findings& found() const noexcept { return found_; }
 
-    /// What lay where, for the names of sites.
+    /// What lay where, for the names of sites, and for how much of the code has hooks.
     void name_by(const std::vector<loaded_module>& modules);
+    [[nodiscard]] std::span<const object_coverage> coverage() const noexcept {
+        return found_.objects;
+    }
     /// Writes everything. Throws std::runtime_error that names the file that cannot be written.
     void write(const std::string& title);
     /// How often functions were called, all together.

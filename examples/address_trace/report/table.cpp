@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include <heap_recorder/report/escaped.hpp>
 #include <heap_recorder/report/quantity.hpp>
@@ -148,6 +150,35 @@ std::string as_csv(const table& from) {
         out += '\n';
     }
     return out;
+}
+
+std::string as_json(const table& from) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const auto& row : from.rows) {
+        nlohmann::ordered_json& made = rows.emplace_back(nlohmann::ordered_json::array());
+        for (const cell& each : row) {
+            switch (each.is) {
+                case cell::kind::count:
+                    made.push_back(each.count);
+                    break;
+                case cell::kind::share:
+                case cell::kind::number:
+                    made.push_back(each.real);
+                    break;
+                default:  // of nothing there is no number
+                    made.push_back(each.text == "-" && each.is == cell::kind::text
+                                       ? nlohmann::ordered_json()
+                                       : nlohmann::ordered_json(shown(each)));
+            }
+        }
+    }
+    const nlohmann::ordered_json all{{"name", from.name},
+                                     {"title", from.title},
+                                     {"columns", from.columns},
+                                     {"rows", std::move(rows)},
+                                     {"note", from.note}};
+    // Names of what was traced may hold anything.
+    return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string as_html(const table& from) {

@@ -65,5 +65,7 @@ struct table_style {
 /// For spreadsheets: a line of names, then one a row; numbers in full, shares from 0 to 1.
 [[nodiscard]] std::string as_csv(const table& from);
 [[nodiscard]] std::string as_html(const table& from);
+/// One object: its name, title, columns and note, and rows as lists. Numbers as in as_csv.
+[[nodiscard]] std::string as_json(const table& from);
 
 }  // namespace address_trace

@@ -16,6 +16,13 @@
 namespace address_trace {
 namespace {
 
+[[nodiscard]] std::string kind_name(reference_kind kind) {
+    for (const auto& each : trace_ring::names_of<reference_kind>::list) {
+        if (each.value == kind) return std::string(std::string_view(each.name));
+    }
+    return "-";
+}
+
 class table_maker {
 public:
     table_maker(const findings& of, const place_of& where, std::size_t most)
@@ -29,6 +36,8 @@ public:
             sum_by_place(sites_, caches, [&](std::uint64_t site) { return place_at(site); });
         places("functions", "Functions", by_place.functions, caches, true);
         places("source", "Lines of the source", by_place.lines, caches, false);
+        if (!of_.objects.empty()) objects();
+        if (of_.coherent != nullptr) coherence(*of_.coherent);
         if (of_.lines != nullptr) {
             hottest(*of_.lines);
             sharing("false_sharing", "False sharing: lines of which threads use different bytes",
@@ -59,6 +68,11 @@ private:
         return at.line.empty() ? at.function : at.function + ' ' + at.line;
     }
 
+    [[nodiscard]] std::string owner_of(std::uint64_t line) {
+        std::string out = owners_.find(line, std::uint64_t{1} << shared_line_bits);
+        return out.empty() ? "-" : out;
+    }
+
     void references() {
         const reference_counts sums = sum(sites_);
         table& made = add("references", "References", {"kind", "count", "share", "bytes"});
@@ -69,12 +83,60 @@ private:
         };
         row("loads", sums.loads, sums.bytes_loaded);
         row("stores", sums.stores, sums.bytes_stored);
+        row("atomic updates", sums.updates, sums.bytes_updated);
+        row("failed compares", sums.failed_compares, sums.bytes_compared);
         row("blocks", sums.blocks, "-");
         row("functions begun", sums.enters, "-");
         row("functions ended", sums.exits, "-");
-        row("all", sums.references(), sums.bytes_loaded + sums.bytes_stored);
+        row("all", sums.references(), sums.bytes());
         if (!of_.fed->sites().complete())
             made.note = "There are more sites than are kept apart: tables by place lack some.";
+    }
+
+    void objects() {
+        table& made = add("objects", "Code that has hooks",
+                          {"object", "functions", "with hooks", "bytes", "with hooks", "share"});
+        for (const object_coverage& each : of_.objects) {
+            if (each.unknown.empty()) {
+                made.rows.push_back({each.path, each.functions, each.hooked_functions, each.bytes,
+                                     each.hooked_bytes,
+                                     cell::share(each.hooked_bytes, each.bytes)});
+            } else {
+                made.rows.push_back({each.path, "-", "-", "-", "-", each.unknown});
+            }
+        }
+        made.note = "What the other code references is not in the trace.";
+    }
+
+    void coherence(const coherent_caches& of) {
+        table& made = add("coherence", "A cache for each thread: " + describe(of.shape()),
+                          {"thread", "references", "misses", "by sharing", "share", "invalidated",
+                           "written back"});
+        for (const coherence_counts& each : of.results()) {
+            made.rows.push_back({std::uint64_t{each.thread}, each.references, each.misses,
+                                 each.coherence_misses,
+                                 cell::share(each.coherence_misses, each.misses), each.invalidated,
+                                 each.written_back * of.shape().line});
+        }
+        made.note =
+            "Written back are bytes. What threads do side by side is seen one run behind "
+            "the other: misses by sharing are a lower bound.";
+        if (of.left_out() != 0)
+            made.note += fmt::format(" {} references of more threads are left out.",
+                                     heap::count_text(of.left_out()));
+        table& lines = add("contended", "The lines that threads take from each other most",
+                           {"line", "invalidations", "misses", "last taken by", "variables"});
+        for (const contended_line& each : of.contended(most_)) {
+            if (each.invalidations == 0) continue;
+            lines.rows.push_back({cell::address(each.address), each.invalidations,
+                                  each.coherence_misses, site_text(each.site),
+                                  owner_of(each.address)});
+        }
+        // absent: forgotten (examples/address_coherence_test)
+        if (lines.rows.empty() && of.forgotten() == 0) lines.note = "None.";
+        if (of.forgotten() != 0)
+            lines.note = fmt::format("{} lines that were taken less are forgotten.",
+                                     heap::count_text(of.forgotten()));
     }
 
     void misses(const std::vector<cache_result>& caches) {
@@ -102,13 +164,15 @@ private:
         if (all.empty()) return;
         table& made = add(name, title, {are_functions ? "function" : "line", "object"});
         if (are_functions) made.columns.emplace_back("calls");
-        for (const char* const column : {"blocks", "loads", "stores"})
+        for (const char* const column : {"blocks", "loads", "stores", "updates"})
             made.columns.emplace_back(column);
         for (const cache_result& each : caches) made.columns.push_back(each.shape.name + " misses");
         for (const place_counts& each : all.first(std::min(most_, all.size()))) {
             std::vector<cell> row{heap::without_arguments(each.name), each.object};
             if (are_functions) row.emplace_back(each.calls);
-            row.insert(row.end(), {each.counts.blocks, each.counts.loads, each.counts.stores});
+            row.insert(row.end(),
+                       {each.counts.blocks, each.counts.loads + each.counts.failed_compares,
+                        each.counts.stores, each.counts.updates});
             for (std::size_t i = 0; i < caches.size(); ++i) row.emplace_back(each.misses.at(i));
             made.rows.push_back(std::move(row));
         }
@@ -117,10 +181,11 @@ private:
 
     void hottest(const line_use& lines) {
         table& made = add("hottest", "The lines of 64 bytes that are used most",
-                          {"line", "loads", "stores", "share"});
+                          {"line", "loads", "stores", "share", "variables"});
         for (const used_line& each : lines.hottest(most_)) {
             made.rows.push_back({cell::address(each.address), each.loads, each.stores,
-                                 cell::share(each.references(), lines.references())});
+                                 cell::share(each.references(), lines.references()),
+                                 owner_of(each.address)});
         }
         if (!lines.complete()) {
             made.note = fmt::format(
@@ -132,15 +197,16 @@ private:
     void sharing(const char* name, const char* title, std::span<const shared_line> all) {
         table& made = add(name, title,
                           {"line", "hand-overs", "at most", "false", "thread", "bytes", "stored",
-                           "loads", "stores", "site"});
+                           "loads", "stores", "site", "variables"});
         for (const shared_line& each : all.first(std::min(most_, all.size()))) {
             const line_sharing& how = *each.how;
             for (std::size_t i = 0; i < how.size(); ++i) {
                 const line_sharer& its = how[i];
-                made.rows.push_back(
-                    {cell::address(each.address), how.hand_overs(), how.most_hand_overs(),
-                     how.false_hand_overs(), std::uint64_t{its.thread}, bytes_text(its.touched),
-                     bytes_text(its.written), its.loads, its.stores, site_text(its.site)});
+                made.rows.push_back({cell::address(each.address), how.hand_overs(),
+                                     how.most_hand_overs(), how.false_hand_overs(),
+                                     std::uint64_t{its.thread}, bytes_text(its.touched),
+                                     bytes_text(its.written), its.loads, its.stores,
+                                     site_text(its.site), owner_of(each.address)});
             }
         }
         // absent: shared_forgotten (examples/address_lines_test)
@@ -225,8 +291,7 @@ private:
         for (const site_strides& each : std::span(all).first(std::min(most_, all.size()))) {
             const site_count& site = sites_[each.site];
             made.rows.push_back(
-                {site_text(each.site), site.kind == reference_kind::load ? "load" : "store",
-                 each.strides,
+                {site_text(each.site), kind_name(site.kind), each.strides,
                  each.share() < least_share ? std::string("-") : fmt::format("{:+}", each.most),
                  cell::share(each.times, each.strides), name_of(each.kind(site.size))});
         }
@@ -234,6 +299,7 @@ private:
     }
 
     const findings& of_;
+    data_owners owners_ = of_.owners;
     const place_of& where_;
     std::size_t most_;
     std::vector<site_count> sites_;

@@ -11,10 +11,13 @@
 
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/analysis/cache_misses.hpp>
+#include <address_trace/analysis/coherent_caches.hpp>
 #include <address_trace/analysis/line_use.hpp>
 #include <address_trace/analysis/reuse_distance.hpp>
 #include <address_trace/analysis/strides.hpp>
 #include <address_trace/analysis/working_set.hpp>
+#include <address_trace/coverage/data_owners.hpp>
+#include <address_trace/coverage/object_coverage.hpp>
 #include "by_place.hpp"
 #include "places.hpp"
 #include "table.hpp"
@@ -25,10 +28,13 @@ namespace address_trace {
 struct findings {
     const analyses* fed = nullptr;  ///< never null
     std::vector<const cache_misses*> caches;
+    const coherent_caches* coherent = nullptr;
     const line_use* lines = nullptr;
     const reuse_distance* distances = nullptr;
     const working_set* working = nullptr;
     const strides* stepping = nullptr;
+    std::vector<object_coverage> objects{};  ///< that the program had in memory
+    data_owners owners{};                    ///< their variables
 
     /// Of all `caches`, one after the other.
     [[nodiscard]] std::vector<cache_result> cache_results() const;

@@ -62,6 +62,8 @@ public:
     /// Bytes of references, and how many of them made no sense.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t damaged() const noexcept { return damaged_; }
+    /// How many references there were.
+    [[nodiscard]] std::uint64_t references() const noexcept { return references_; }
     [[nodiscard]] const std::vector<loaded_module>& modules() const noexcept { return modules_; }
     /// Whether a record of this place and number was taken.
     [[nodiscard]] bool has(std::uint32_t place, std::uint32_t sequence) const {
@@ -111,13 +113,14 @@ private:
             const std::span all(reinterpret_cast<const plain_reference*>(record.bytes.data()),
                                 record.bytes.size() / sizeof(plain_reference));
             std::size_t count = 0;
-            to_.take(record.thread, record.time, all.size(),
-                     [&](auto&& visit) { count = trace_ring::visit_plain(all, visit); });
+            references_ += to_.take(record.thread, record.time, all.size(), [&](auto&& visit) {
+                count = trace_ring::visit_plain(all, visit);
+            });
             damaged_ += (all.size() - count) * sizeof(plain_reference);
             return;
         }
         std::size_t end = 0;
-        to_.take(record.thread, record.time, record.bytes.size(), [&](auto&& visit) {
+        references_ += to_.take(record.thread, record.time, record.bytes.size(), [&](auto&& visit) {
             end = unpacker_.unpack(record.bytes.data(), record.bytes.size(), visit);
         });
         damaged_ += record.bytes.size() - end;
@@ -131,7 +134,7 @@ private:
     trace_ring::reference_unpacker unpacker_;
     std::unordered_map<std::uint32_t, place_order> places_;
     std::vector<loaded_module> modules_;
-    std::uint64_t missing_ = 0, bytes_ = 0, damaged_ = 0;
+    std::uint64_t missing_ = 0, bytes_ = 0, damaged_ = 0, references_ = 0;
 };
 
 }  // namespace address_trace

@@ -144,6 +144,19 @@ public:
             return true;
         });
     }
+    /// Other processes of the program still run. With `waits`, until they have ended, too, or a
+    /// signal comes.
+    void leave_others(bool waits, run_result& into) {
+        const auto were = launching::signal_taker::last();
+        auto living = open_.living();
+        while (waits && !living.empty() && launching::signal_taker::last() == were) {
+            if (!take()) ::usleep(1000);
+            take_left(false);
+            living = open_.living();
+        }
+        open_.close();
+        into.living = std::move(living);
+    }
     void finish(run_result& into) {
         if (keeps_) {
             static_cast<void>(read_kept(file_, stream_));  // what is lost, the places counted
@@ -152,6 +165,7 @@ public:
         }
         take_left(true);
         stream_.finish();
+        into.references = stream_.references();
         into.packed_bytes = stream_.bytes();
         into.damaged_bytes = stream_.damaged();
         into.missing_records = stream_.missing();
@@ -178,7 +192,8 @@ private:
         tr::reference_packer packer;
         std::vector<std::uint8_t> packed(left.all.size() * tr::reference_packer::most_bytes);
         auto* to = reinterpret_cast<std::byte*>(packed.data());
-        for (const auto& each : left.all) to = packer.put(to, each);
+        for (std::size_t i = 0; i < left.all.size(); i += left.all[i].width())
+            to = packer.put(to, &left.all[i]);
         const auto* const end = reinterpret_cast<const std::uint8_t*>(to);
         recorder_.record<tr::packed_references>(left.thread, left.place, left.sequence,
                                                 std::span<const std::uint8_t>(packed.data(), end));
@@ -215,6 +230,7 @@ run_result run_traced(const run_settings& how, analyses& to) {
     }
     out.program = meter.cost();
     out.status = program.status().value_or(0);
+    traced.leave_others(how.waits, out);
     traced.finish(out);
     out.analysis_seconds = own_seconds() - before;
     return out;

@@ -20,6 +20,7 @@ struct run_settings {
     std::uint64_t limit = std::uint64_t{16} << 30;  ///< its bytes at most
     std::uint64_t buffer = std::uint64_t{8} << 20;  ///< bytes between program and analysis
     bool stops = true;    ///< the program waits while there is no room; else there are gaps
+    bool waits = false;   ///< for processes that outlive the program, too
     bool itself = false;  ///< the tracing is traced, too
     std::vector<std::string> command{};
 };
@@ -35,18 +36,28 @@ struct run_result {
     run_cost program;
     double analysis_seconds = 0;  ///< of processor time, by address-trace itself
     std::uint64_t packed_bytes = 0, damaged_bytes = 0, missing_records = 0;
+    std::uint64_t references = 0;         ///< that came
+    std::vector<std::uint32_t> living{};  ///< processes that go on untraced
     trace_ring::instrument::reference_counts counts;
     std::vector<loaded_module> modules;
 };
 
-/// What is missing in what `of` found, as text. The references of threads that had no place are not
-/// counted: only the threads are.
+/// References that hooks were called for, but that did not come, beyond those that are known to be
+/// lost; negative: more came. Of processes that still run, this cannot be told.
+[[nodiscard]] inline std::int64_t unexplained(const run_result& of) {
+    if (!of.living.empty()) return 0;
+    return static_cast<std::int64_t>(of.counts.calls - of.references - of.counts.lost_references);
+}
+
+/// What is missing in what `of` found, as text.
 [[nodiscard]] inline std::string gaps_text(const run_result& of) {
     const auto& counts = of.counts;
-    if (counts.lost_records == 0 && counts.lost_references == 0 && counts.untraced_threads == 0 &&
-        of.missing_records == 0 && of.damaged_bytes == 0) {
-        // absent: lost_records, lost_references, untraced_threads, missing_records, damaged_bytes
-        // (examples/address_report_test)
+    const std::int64_t more = unexplained(of);
+    if (counts.lost_records == 0 && counts.lost_references == 0 &&
+        counts.untraced_references == 0 && of.missing_records == 0 && of.damaged_bytes == 0 &&
+        more == 0) {
+        // absent: lost_records, lost_references, untraced_references, missing_records,
+        // damaged_bytes, calls (examples/address_report_test)
         return "none";
     }
     std::string text = std::to_string(counts.lost_references) + " references in " +
@@ -56,8 +67,11 @@ struct run_result {
         text += ", " + std::to_string(of.missing_records - counts.lost_records) +
                 " records more, of which the references are not known";
     }
-    if (counts.untraced_threads != 0)
-        text += ", and all of " + std::to_string(counts.untraced_threads) + " threads";
+    if (counts.untraced_references != 0)
+        text += ", and all " + std::to_string(counts.untraced_references) + " of " +
+                std::to_string(counts.untraced_threads) + " threads, for which there was no place";
+    if (more > 0) text += ", and " + std::to_string(more) + " that hooks have counted";
+    if (more < 0) text += "; " + std::to_string(-more) + " more came than hooks have counted";
     return text;
 }
 

@@ -12,8 +12,6 @@
 
 #if __cplusplus >= 202002L
 
-#include <cstdint>
-
 #include <trace_ring/instrument/trace_reference.hpp>
 #include <trace_ring/record/event/references.hpp>
 
@@ -23,14 +21,12 @@ extern "C" {
 [[gnu::used, gnu::visibility("default")]] inline void __cyg_profile_func_enter(
     void*, void* caller) noexcept {
     using namespace trace_ring;
-    instrument::trace_reference<impl::reference_code(reference_kind::enter)>(
-        reinterpret_cast<std::uintptr_t>(caller), __builtin_return_address(0));
+    instrument::trace_reference<reference_kind::enter>(caller, __builtin_return_address(0));
 }
 [[gnu::used, gnu::visibility("default")]] inline void __cyg_profile_func_exit(
     void*, void* caller) noexcept {
     using namespace trace_ring;
-    instrument::trace_reference<impl::reference_code(reference_kind::exit)>(
-        reinterpret_cast<std::uintptr_t>(caller), __builtin_return_address(0));
+    instrument::trace_reference<reference_kind::exit>(caller, __builtin_return_address(0));
 }
 
 }  // extern "C"

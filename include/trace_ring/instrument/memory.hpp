@@ -3,14 +3,27 @@
 #pragma once
 
 /// @file
-/// The hooks of `clang -fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores`: each block that
-/// is entered, each load, and each store. To be included by one source file of a program, which is
-/// compiled without these flags; reference_trace.hpp says what is traced, and where to.
+/// The hooks of the compiler pass that `address-trace cc` has clang load: each block that is
+/// entered, each reference to memory before it is made. To be included by one source file of a
+/// program, which is compiled without the pass; reference_trace.hpp says what is traced, and where
+/// to.
+///
+/// | hook | called for |
+/// |---|---|
+/// | `load1` to `load64`, `store1` to `store64` | so many bytes, a power of two |
+/// | `update1` to `update16` | an atomic read-modify-write |
+/// | `compare1` to `compare16` | after a compare-and-exchange: whether it stored |
+/// | `load_range`, `store_range`, `update_range` | any other size, and copies |
+/// | `load_lanes`, `store_lanes` | the active lanes of a vector in a row |
+/// | `gather`, `scatter` | active lanes, each at its own address |
+/// | `block` | the beginning of a block |
+/// | `unseen` | an instruction of which the pass does not know what it references |
 
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus >= 202002L
 
+#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/instrument/trace_reference.hpp>
@@ -18,44 +31,115 @@
 
 namespace trace_ring::inline v1::instrument::impl {
 
-template <reference_kind Kind, unsigned Size>
-[[gnu::always_inline]] inline void trace_access(const void* address, const void* site) noexcept {
-    trace_reference<v1::impl::reference_code(Kind, Size)>(reinterpret_cast<std::uintptr_t>(address),
-                                                          site);
+/// Traces each lane whose bit in `active` is set, the lowest first.
+template <reference_kind Kind, class AddressOf>
+inline void trace_lanes(AddressOf address_of, std::uint64_t active, std::size_t bytes,
+                        const void* site) noexcept {
+    for (; active != 0; active &= active - 1)
+        trace_range<Kind>(address_of(static_cast<unsigned>(__builtin_ctzll(active))), bytes, site);
+}
+template <reference_kind Kind>
+inline void trace_row(const void* address, std::uint64_t active, std::size_t bytes,
+                      const void* site) noexcept {
+    const auto* const first = static_cast<const char*>(address);
+    trace_lanes<Kind>([=](unsigned lane) { return first + lane * bytes; }, active, bytes, site);
+}
+template <reference_kind Kind>
+inline void trace_each(const void* const* addresses, std::uint64_t active, std::size_t bytes,
+                       const void* site) noexcept {
+    trace_lanes<Kind>([=](unsigned lane) { return addresses[lane]; }, active, bytes, site);
 }
 
 }  // namespace trace_ring::inline v1::instrument::impl
 
-// NOLINTBEGIN(bugprone-reserved-identifier): compilers call them by these names
+// NOLINTBEGIN(bugprone-reserved-identifier): so that no program has these names
 extern "C" {
 
-#define TRACE_RING_ACCESS_HOOKS(bytes)                                                             \
-    [[gnu::used, gnu::visibility("default")]] inline void __sanitizer_cov_load##bytes(             \
-        const void* address) noexcept {                                                            \
+#define TRACE_RING_HOOK [[gnu::used, gnu::visibility("default")]] inline void
+
+#define TRACE_RING_ACCESS_HOOK(kind, bytes)                                                    \
+    TRACE_RING_HOOK __trace_ring_##kind##bytes(const void* address) noexcept {                 \
+        using namespace trace_ring;                                                            \
+        instrument::trace_reference<reference_kind::kind, bytes>(address,                      \
+                                                                 __builtin_return_address(0)); \
+    }
+#define TRACE_RING_COMPARE_HOOK(bytes)                                                        \
+    TRACE_RING_HOOK __trace_ring_compare##bytes(const void* address,                          \
+                                                std::size_t stored) noexcept {                \
+        using namespace trace_ring;                                                           \
+        const void* const site = __builtin_return_address(0);                                 \
+        if (stored != 0)                                                                      \
+            return instrument::trace_reference<reference_kind::update, bytes>(address, site); \
+        instrument::trace_reference<reference_kind::failed_compare, bytes>(address, site);    \
+    }
+#define TRACE_RING_RANGE_HOOK(kind)                                                                \
+    TRACE_RING_HOOK __trace_ring_##kind##_range(const void* address, std::size_t bytes) noexcept { \
         using namespace trace_ring;                                                                \
-        instrument::impl::trace_access<reference_kind::load, bytes>(address,                       \
-                                                                    __builtin_return_address(0));  \
-    }                                                                                              \
-    [[gnu::used, gnu::visibility("default")]] inline void __sanitizer_cov_store##bytes(            \
-        const void* address) noexcept {                                                            \
-        using namespace trace_ring;                                                                \
-        instrument::impl::trace_access<reference_kind::store, bytes>(address,                      \
-                                                                     __builtin_return_address(0)); \
+        instrument::trace_range<reference_kind::kind>(address, bytes,                              \
+                                                      __builtin_return_address(0));                \
+    }
+#define TRACE_RING_LANES_HOOK(kind)                                                        \
+    TRACE_RING_HOOK __trace_ring_##kind##_lanes(const void* address, std::uint64_t active, \
+                                                std::size_t bytes) noexcept {              \
+        using namespace trace_ring;                                                        \
+        instrument::impl::trace_row<reference_kind::kind>(address, active, bytes,          \
+                                                          __builtin_return_address(0));    \
+    }
+#define TRACE_RING_GATHER_HOOK(name, kind)                                                  \
+    TRACE_RING_HOOK __trace_ring_##name(const void* const* addresses, std::uint64_t active, \
+                                        std::size_t bytes) noexcept {                       \
+        using namespace trace_ring;                                                         \
+        instrument::impl::trace_each<reference_kind::kind>(addresses, active, bytes,        \
+                                                           __builtin_return_address(0));    \
     }
 
-TRACE_RING_ACCESS_HOOKS(1)
-TRACE_RING_ACCESS_HOOKS(2)
-TRACE_RING_ACCESS_HOOKS(4)
-TRACE_RING_ACCESS_HOOKS(8)
-TRACE_RING_ACCESS_HOOKS(16)
-#undef TRACE_RING_ACCESS_HOOKS
+TRACE_RING_ACCESS_HOOK(load, 1)
+TRACE_RING_ACCESS_HOOK(load, 2)
+TRACE_RING_ACCESS_HOOK(load, 4)
+TRACE_RING_ACCESS_HOOK(load, 8)
+TRACE_RING_ACCESS_HOOK(load, 16)
+TRACE_RING_ACCESS_HOOK(load, 32)
+TRACE_RING_ACCESS_HOOK(load, 64)
+TRACE_RING_ACCESS_HOOK(store, 1)
+TRACE_RING_ACCESS_HOOK(store, 2)
+TRACE_RING_ACCESS_HOOK(store, 4)
+TRACE_RING_ACCESS_HOOK(store, 8)
+TRACE_RING_ACCESS_HOOK(store, 16)
+TRACE_RING_ACCESS_HOOK(store, 32)
+TRACE_RING_ACCESS_HOOK(store, 64)
+TRACE_RING_ACCESS_HOOK(update, 1)
+TRACE_RING_ACCESS_HOOK(update, 2)
+TRACE_RING_ACCESS_HOOK(update, 4)
+TRACE_RING_ACCESS_HOOK(update, 8)
+TRACE_RING_ACCESS_HOOK(update, 16)
+TRACE_RING_COMPARE_HOOK(1)
+TRACE_RING_COMPARE_HOOK(2)
+TRACE_RING_COMPARE_HOOK(4)
+TRACE_RING_COMPARE_HOOK(8)
+TRACE_RING_COMPARE_HOOK(16)
+TRACE_RING_RANGE_HOOK(load)
+TRACE_RING_RANGE_HOOK(store)
+TRACE_RING_RANGE_HOOK(update)
+TRACE_RING_LANES_HOOK(load)
+TRACE_RING_LANES_HOOK(store)
+TRACE_RING_GATHER_HOOK(gather, load)
+TRACE_RING_GATHER_HOOK(scatter, store)
 
-[[gnu::used, gnu::visibility("default")]] inline void __sanitizer_cov_trace_pc() noexcept {
+TRACE_RING_HOOK __trace_ring_block() noexcept {
     using namespace trace_ring;
     const void* const site = __builtin_return_address(0);
-    instrument::trace_reference<impl::reference_code(reference_kind::block)>(
-        reinterpret_cast<std::uintptr_t>(site), site);
+    instrument::trace_reference<reference_kind::block>(site, site);
 }
+TRACE_RING_HOOK __trace_ring_unseen() noexcept {
+    trace_ring::instrument::the_trace.count_unseen();
+}
+
+#undef TRACE_RING_HOOK
+#undef TRACE_RING_ACCESS_HOOK
+#undef TRACE_RING_COMPARE_HOOK
+#undef TRACE_RING_RANGE_HOOK
+#undef TRACE_RING_LANES_HOOK
+#undef TRACE_RING_GATHER_HOOK
 
 }  // extern "C"
 // NOLINTEND(bugprone-reserved-identifier)

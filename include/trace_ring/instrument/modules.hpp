@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <limits.h>
 #include <link.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -79,6 +80,9 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
     // The program itself has no name.
     const auto size = path.empty() ? ::readlink("/proc/self/exe", own, sizeof own) : 0;
     if (size > 0) path = {own, static_cast<std::size_t>(size)};
+    // "./libx.so" means something in this process's folder only.
+    const bool is_relative = !path.empty() && path.front() != '/' && path.find('/') != path.npos;
+    if (is_relative && ::realpath(info.dlpi_name, own) != nullptr) path = own;
     to.template record<module>(address(start), address(end), address(info.dlpi_addr), id, path);
 }
 

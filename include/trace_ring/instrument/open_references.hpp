@@ -34,30 +34,19 @@ struct recording_progress {
 /// The references that a thread has open. A signal handler that interrupts the adding of one uses
 /// the thread's next.
 struct alignas(64) open_references {
-    static constexpr std::int32_t room = 4096;
+    static constexpr std::uint32_t room = 4096;
+    /// With so many there may be no room for one more, and its extension.
+    static constexpr std::uint32_t full = room - 1;
     static constexpr std::size_t size = 102400;
-    /// `limit` of one to which a reference is added now: less than any number.
-    static constexpr std::int32_t busy = -1;
-    /// `limit` of one to which none is: there is room below it.
-    static constexpr std::int32_t idle = room;
 
-    /// What each reference looks at.
-    struct head {
-        shared_atomic<std::int32_t> limit;
-        shared_atomic<std::int32_t> end;  ///< how many there are in `all`
-    };
-    [[nodiscard, gnu::always_inline]] static open_references* of(head* first) noexcept {
-        return static_cast<open_references*>(static_cast<void*>(first));
-    }
-
-    head now;
-    /// The trace's own memory, into which no reference is traced.
-    std::uint64_t own_begin;
-    std::uint64_t own_size;
-    shared_atomic<std::uint32_t> thread;   ///< its number in the kernel; 0: the place is free
-    shared_atomic<std::uint32_t> process;  ///< likewise
-    shared_atomic<std::uint32_t> next;     ///< the thread's next place; 0: none yet
+    shared_atomic<std::uint32_t> end;  ///< how many there are in `all`, with extensions
     std::uint32_t unused;
+    /// How often hooks had this place to add a reference: an account of its own, by which who
+    /// analyses them sees whether all have come. Of the thread alone while it lives.
+    std::uint64_t calls;
+    std::uint64_t recorded;                 ///< references that are in records, likewise
+    shared_atomic<std::uint32_t> thread;    ///< its number in the kernel; 0: the place is free
+    shared_atomic<std::uint32_t> process;   ///< likewise
     shared_atomic<std::uint64_t> progress;  ///< recording_progress
     // Of this place, whichever threads had it.
     shared_atomic<std::uint64_t> suppressed;    ///< references of the tracing itself, and into it
@@ -66,34 +55,64 @@ struct alignas(64) open_references {
     shared_atomic<std::uint64_t> stopped_ns;    ///< and how long, all together
     shared_atomic<std::uint64_t> lost_records;  ///< records of references that were refused
     shared_atomic<std::uint64_t> lost_references;  ///< and the references in them
-    alignas(8) plain_reference all[room];
+    /// Calls that were cut off by a jump or the thread's end before the reference was made.
+    shared_atomic<std::uint64_t> cut_off;
+    /// Executions of instructions of which no hook knows what they reference.
+    shared_atomic<std::uint64_t> unseen;
+    alignas(64) plain_reference all[room];
     // For those that are packed.
     reference_packer packer;
     static constexpr std::size_t packed_room = 16256;
     std::byte packed[packed_room];
+
+    /// How many references the first `entries` of `all` from `from` on are.
+    [[nodiscard]] std::uint64_t count(std::uint32_t from, std::uint32_t entries) const noexcept {
+        std::uint64_t extensions = 0;
+        for (std::uint32_t i = from; i < from + entries; ++i)
+            extensions += all[i].what == plain_reference::extension_code;
+        return entries - extensions;
+    }
+    /// The owner of the place was in the middle of adding a reference, and is no more.
+    void note_cut_off() noexcept {
+        // relaxed, all: nobody else uses the place now
+        if (recording_progress::from(progress.load(relaxed)).recorded != 0) return;
+        if (calls != recorded + count(0, end.load(relaxed)) + 1) return;
+        --calls;
+        cut_off.fetch_add(1, relaxed);
+    }
 };
 static_assert(sizeof(open_references) <= open_references::size);
-static_assert(offsetof(open_references, own_begin) == 8);
+static_assert(offsetof(open_references, calls) == 8);
 static_assert(offsetof(open_references, thread) == 24);
-static_assert(offsetof(open_references, all) == 96);
-static_assert(offsetof(open_references, packer) == 96 + open_references::room * 16);
+static_assert(offsetof(open_references, progress) == 32);
+static_assert(offsetof(open_references, unseen) == 96);
+static_assert(offsetof(open_references, all) == 128);
+static_assert(offsetof(open_references, packer) == 128 + open_references::room * 16);
 
 /// The file: this, then the places, of which number 0 is here.
 struct alignas(64) open_references_table {
     static constexpr std::uint32_t magic_number = 0x4F525254;  // "TRRO" as its bytes lie
-    static constexpr std::uint32_t version_number = 1;
-    static constexpr std::uint32_t most_places = 1023;
+    static constexpr std::uint32_t version_number = 2;
+    static constexpr std::uint32_t most_places = 4095;
 
     shared_atomic<std::uint32_t> magic;  ///< stored last, when the rest is there
     std::uint32_t version;
     std::uint32_t places;  ///< with this one
     /// The process that drains the trace, which writers wait for; 0: nobody drains it.
     shared_atomic<std::uint32_t> reader;
-    /// Threads that found no place: they are not traced.
+    /// Threads that found no place, and how many references they have made.
     shared_atomic<std::uint64_t> untraced_threads;
+    shared_atomic<std::uint64_t> untraced_references;
     std::uint32_t packs;  ///< 1: records are packed_references; 0: plain_references
     /// Set by who wants to see what happens without: references of the tracing itself are traced.
     std::uint32_t traces_itself;
+    /// 1: the reader has all that it wants; programs that still run are to go on untraced.
+    shared_atomic<std::uint32_t> closed;
+    /// 1: the reader locks `life_byte` as long as it lives.
+    shared_atomic<std::uint32_t> locked;
+
+    /// The byte of the file that the reader locks as long as it lives (storage::life_lock).
+    static constexpr std::uint64_t life_byte = std::uint64_t{1} << 40;
 
     [[nodiscard]] static constexpr std::uint64_t bytes_for(std::uint32_t places) noexcept {
         return std::uint64_t{places} * open_references::size;

@@ -8,20 +8,58 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/recorder/stack/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
 namespace impl {
 
-/// What a thread without a place has instead: always busy, so its first reference is told.
-inline constinit open_references::head nowhere{open_references::busy, 0};
+/// Where a thread adds its references. It lies in memory that a fork wipes: so a child has none,
+/// also one of a system call of its own, of which no library is told.
+struct alignas(64) own_place {
+    /// place | idle: there is room, and no hook is at work. Else a hook is: an address in its
+    /// frame. 0: there is no place.
+    atomic<std::uintptr_t> state;
+    open_references* place;
+    own_place* next;  ///< for signal handlers that interrupt a hook here; null: there is none yet
 
-inline thread_local constinit open_references::head* own_place
-    __attribute__((tls_model("initial-exec"))) = &nowhere;
+    static constexpr std::uintptr_t idle = 2;
+    static_assert(alignof(open_references) > idle);
+
+    [[nodiscard, gnu::always_inline]] static bool is_idle(std::uintptr_t state) noexcept {
+        return (state & idle) != 0;
+    }
+    [[nodiscard]] std::uintptr_t idle_state() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(place) | idle;
+    }
+};
+
+/// An address of this frame, in which the bit own_place::idle is not set.
+struct alignas(4) frame_mark {
+    char unused;
+    /// Hooks that are called from one frame have marks less than this apart, and one that a signal
+    /// handler calls is further below: there is the kernel's frame in between.
+    static constexpr std::uintptr_t spread = 256;
+
+    [[nodiscard, gnu::always_inline]] std::uintptr_t address() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(this);
+    }
+};
+
+/// What a thread has at first, and one for which there was no place.
+inline constinit own_place nowhere{}, refused{};
+
+inline thread_local constinit own_place* current __attribute__((tls_model("initial-exec"))) =
+    &nowhere;
 /// Whether the thread sets up or records now.
 inline thread_local constinit bool tracing __attribute__((tls_model("initial-exec"))) = false;
+
+/// The thread's own stack; empty: not looked for yet.
+inline thread_local constinit v1::impl::address_range own_stack
+    __attribute__((tls_model("initial-exec")));
 
 /// Over a scope, the thread's signals wait, and it is known to work for the trace.
 class undisturbed_tracing {

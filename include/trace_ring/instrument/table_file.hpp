@@ -9,15 +9,19 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/policy/storage/file.hpp>
+#include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 
 namespace trace_ring::inline v1::instrument {
@@ -25,7 +29,10 @@ namespace trace_ring::inline v1::instrument {
 /// What the places of a table counted, all together.
 struct reference_counts {
     std::uint64_t suppressed = 0, self_fed = 0, stops = 0, stopped_ns = 0;
-    std::uint64_t lost_records = 0, lost_references = 0, untraced_threads = 0;
+    std::uint64_t lost_records = 0, lost_references = 0;
+    std::uint64_t untraced_threads = 0, untraced_references = 0;
+    std::uint64_t cut_off = 0, unseen = 0;
+    std::uint64_t calls = 0;  ///< how often a hook had a place to add a reference
 };
 
 /// What a thread that is no more had not recorded.
@@ -61,16 +68,42 @@ public:
                        .reader = how.drained ? static_cast<std::uint32_t>(::getpid()) : 0,
                        .packs = how.packs,
                        .traces_itself = how.traces_itself});
+        // Not every file system can; then its number tells whether this process lives.
+        const auto lock = life_.take(fd.get(), path_.c_str(), open_references_table::life_byte);
+        // relaxed: before any process looks
+        if (lock == storage::lock_result::taken) table().locked.store(1, relaxed);
     }
     table_file(const table_file&) = delete;
     table_file& operator=(const table_file&) = delete;
-    ~table_file() { ::unlink(path_.c_str()); }
+    ~table_file() {
+        close();
+        ::unlink(path_.c_str());
+    }
+
+    /// Programs that still run are to go on untraced. They do so when their places are full.
+    void close() noexcept {
+        table().closed.store(1, relaxed);  // relaxed: a sign
+    }
+    /// The processes that have places and still run, each once. Linear in the places.
+    [[nodiscard]] std::vector<std::uint32_t> living() {
+        std::vector<std::uint32_t> all;
+        for (std::uint32_t i = 1; i < table().places; ++i) {
+            const open_references& each = table().place(i);
+            // relaxed, both: what changes meanwhile may be missing
+            if (each.thread.load(relaxed) == 0) continue;
+            const std::uint32_t process = each.process.load(relaxed);
+            if (process != 0 && is_alive(process)) all.push_back(process);
+        }
+        std::sort(all.begin(), all.end());
+        all.erase(std::unique(all.begin(), all.end()), all.end());
+        return all;
+    }
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
     /// Calls `visit(const left_references&)` for what each thread left whose process is gone, or,
-    /// with `all`, whoever left it. Its place is free then, unless `visit` returned false. Linear
-    /// in the places.
+    /// with `all`, whoever left it: what a process that lives does afterwards is counted no more.
+    /// Its place is free then, unless `visit` returned false. Linear in the places.
     template <class Visit>
     void take_left(bool all, Visit&& visit) {
         for (std::uint32_t i = 1; i < table().places; ++i) {
@@ -81,8 +114,10 @@ public:
             // relaxed, all: of a process that is gone; one that lives is let alone
             const std::uint32_t process = each.process.load(relaxed);
             if (!all && (process == 0 || is_alive(process))) continue;
+            const bool lives = process != 0 && is_alive(process);
+            if (!lives) each.note_cut_off();
             // relaxed, all: as above
-            const auto end = static_cast<std::uint32_t>(each.now.end.load(relaxed));
+            const std::uint32_t end = each.end.load(relaxed);
             auto now = recording_progress::from(each.progress.load(relaxed));
             const std::uint32_t from = now.recorded;
             if (from < end && end <= open_references::room && now.in_flight <= end - from) {
@@ -94,14 +129,17 @@ public:
                     }
                     ++now.sequence;
                 }
-                for (std::size_t at = now.in_flight; at < left.size(); at += most_at_once) {
-                    const auto some = left.subspan(at).first(
-                        most_at_once < left.size() - at ? most_at_once : left.size() - at);
+                for (std::size_t at = now.in_flight; at < left.size();) {
+                    const auto rest = left.subspan(at);
+                    const auto some = rest.first(whole_references(rest, most_at_once));
                     visit(left_references{thread, process, i, now.sequence++, some, false});
+                    at += some.size();
                 }
+                each.recorded += each.count(0, end);
             }
+            if (lives) calls_so_far_[i] = each.recorded;
             // relaxed, all: as above
-            each.now.end.store(0, relaxed);
+            each.end.store(0, relaxed);
             now = {now.sequence, 0, 0};
             each.progress.store(now.word(), relaxed);
             // order: place.free:A pairs with place.take:A
@@ -112,7 +150,9 @@ public:
     /// Linear in the places.
     [[nodiscard]] reference_counts counts() noexcept {
         reference_counts sum;
-        sum.untraced_threads = table().untraced_threads.load(relaxed);  // relaxed, all: counters
+        // relaxed, all: counters
+        sum.untraced_threads = table().untraced_threads.load(relaxed);
+        sum.untraced_references = table().untraced_references.load(relaxed);
         for (std::uint32_t i = 1; i < table().places; ++i) {
             const open_references& each = table().place(i);
             // relaxed, all: counters
@@ -122,6 +162,10 @@ public:
             sum.stopped_ns += each.stopped_ns.load(relaxed);
             sum.lost_records += each.lost_records.load(relaxed);
             sum.lost_references += each.lost_references.load(relaxed);
+            sum.cut_off += each.cut_off.load(relaxed);
+            sum.unseen += each.unseen.load(relaxed);
+            const auto so_far = calls_so_far_.find(i);
+            sum.calls += so_far == calls_so_far_.end() ? each.calls : so_far->second;
         }
         return sum;
     }
@@ -140,6 +184,8 @@ private:
 
     std::string path_;
     storage::mapping memory_{};
+    storage::life_lock life_;
+    std::map<std::uint32_t, std::uint64_t> calls_so_far_;  // of places whose processes live
 };
 
 }  // namespace trace_ring::inline v1::instrument

@@ -6,13 +6,17 @@
 /// What the hooks that compilers call (functions.hpp, memory.hpp) do for each reference.
 /// @code
 ///  own = the thread's place                      // `nowhere` at first
-///  limit = own.limit; own.limit = busy; signal fence
-///  if own.end >= limit: cold path                // interrupted, full, or no place
-///  if address is in the trace's own memory: count it instead
-///  own.all[own.end] = the reference              // two stores
-///  ++own.end; signal fence; own.limit = idle
+///  state = own.state
+///  if state is not idle: cold path               // interrupted, or no place
+///  own.state = an address in this frame; signal fence
+///  ++place.calls
+///  if place.end is the room: cold path
+///  place.all[place.end] = the reference          // two stores
+///  ++place.end; signal fence; own.state = state
 /// @endcode
-/// A signal handler that interrupts these steps finds its thread's place busy, and has another.
+/// A signal handler that interrupts these steps finds its thread's place busy, and has another. One
+/// that never comes back, as it jumps away, leaves it busy; the next hook in a frame that cannot be
+/// below the interrupted one takes it over (reference_trace.hpp).
 
 #include <cstdint>
 
@@ -20,60 +24,67 @@
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_trace.hpp>
+#include <trace_ring/record/event/references.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
 namespace impl {
 
-/// Adds a reference to a place that is busy, and leaves it idle.
-template <unsigned Code>
-[[gnu::always_inline]] inline void add(open_references& place, std::int32_t end,
-                                       std::uint64_t address, const void* site) noexcept {
-    const auto at = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)};
-    place.all[end] = {address, at << 4 | Code};
-    // The fences order this for the thread's signal handlers, and for who comes after its end.
-    signal_fence(seq_cst);
-    place.now.end.store(end + 1, relaxed);  // relaxed, both: own thread's
-    signal_fence(seq_cst);
-    place.now.limit.store(open_references::idle, relaxed);
+[[gnu::noinline, gnu::cold]] inline void trace_slowly(std::uint64_t address, std::uint64_t what,
+                                                      std::uint64_t size,
+                                                      std::uintptr_t frame) noexcept {
+    the_trace.add(address, what, size, frame);
 }
 
-// A call at its end leaves all registers to the path that is taken nearly always.
-template <unsigned Code>
-[[gnu::noinline, gnu::cold]] void trace_slowly(std::uint64_t address, const void* site,
-                                               open_references::head* own,
-                                               std::int32_t limit) noexcept {
-    open_references* place = open_references::of(own);
-    if (own->end.load(relaxed) >= limit) {  // relaxed: own thread's
-        place = the_trace.make_room(own, limit);
-        if (place == nullptr) return;
+/// Traces one reference of this thread, whose code is `code` if it needs no extension.
+[[gnu::always_inline]] inline void trace(std::uint64_t address, const void* site, unsigned code,
+                                         std::uint64_t size) noexcept {
+    frame_mark here;  // its address is all that matters
+    const std::uint64_t what = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)} << 8 | code;
+    own_place& own = *impl::current;
+    // relaxed, to the end: own thread's; the fences order them for its signal handlers, and for who
+    // comes after its end
+    const std::uintptr_t state = own.state.load(relaxed);
+    const bool is_extended = (code & plain_reference::extended) == plain_reference::extended;
+    if (!own_place::is_idle(state) || is_extended) [[unlikely]]
+        return trace_slowly(address, what, size, here.address());
+    own.state.store(here.address(), relaxed);
+    signal_fence(seq_cst);
+    auto& place = *reinterpret_cast<open_references*>(state - own_place::idle);
+    ++place.calls;
+    const std::uint32_t end = place.end.load(relaxed);
+    if (end >= open_references::full) [[unlikely]] {
+        --place.calls;
+        own.state.store(state, relaxed);
+        return trace_slowly(address, what, size, here.address());
     }
-    if (address - place->own_begin < place->own_size && the_trace.suppresses(*place, address)) {
-        place->now.limit.store(open_references::idle, relaxed);  // relaxed: as above
-        return;
-    }
-    add<Code>(*place, place->now.end.load(relaxed), address, site);  // relaxed: as above
+    place.all[end] = {address, what};
+    signal_fence(seq_cst);
+    place.end.store(end + 1, relaxed);
+    signal_fence(seq_cst);
+    own.state.store(state, relaxed);
 }
 
 }  // namespace impl
 
-/// Traces one reference of this thread. `Code` is reference_code's. Signal-safe; constant time but
-/// for each few thousandth call, which records.
-template <unsigned Code>
-[[gnu::always_inline]] inline void trace_reference(std::uint64_t address,
-                                                   const void* site) noexcept {
-    open_references::head* const own = impl::own_place;
-    // relaxed, all: own thread's; the fence orders them for its signal handlers
-    const std::int32_t limit = own->limit.load(relaxed);
-    own->limit.store(open_references::busy, relaxed);
-    signal_fence(seq_cst);
-    const std::int32_t end = own->end.load(relaxed);
-    if (end >= limit) [[unlikely]]
-        return impl::trace_slowly<Code>(address, site, own, limit);
-    open_references& place = *open_references::of(own);
-    if (address - place.own_begin < place.own_size) [[unlikely]]
-        return impl::trace_slowly<Code>(address, site, own, limit);
-    impl::add<Code>(place, end, address, site);
+/// Traces one reference to data, or, where `Size` is 0, to code. Signal-safe; constant time but for
+/// each few thousandth call, which records.
+template <reference_kind Kind, std::uint32_t Size = 0>
+[[gnu::always_inline]] inline void trace_reference(const void* address, const void* site) noexcept {
+    impl::trace(reinterpret_cast<std::uintptr_t>(address), site, v1::impl::plain_code(Kind, Size),
+                Size);
+}
+/// One whose size only running tells. One of more than 2 GiB is as many as it needs.
+template <reference_kind Kind>
+inline void trace_range(const void* address, std::uint64_t bytes, const void* site) noexcept {
+    constexpr std::uint64_t most = std::uint64_t{1} << 31;
+    auto at = std::uint64_t{reinterpret_cast<std::uintptr_t>(address)};
+    while (bytes != 0) {
+        const std::uint64_t some = bytes < most ? bytes : most;
+        impl::trace(at, site, v1::impl::plain_code(Kind, some), some);
+        at += some;
+        bytes -= some;
+    }
 }
 
 }  // namespace trace_ring::inline v1::instrument

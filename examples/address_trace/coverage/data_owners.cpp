@@ -1,0 +1,60 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "data_owners.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "../../symbols/symbols.hpp"
+#include "object_file.hpp"
+
+namespace address_trace {
+
+std::string data_owners::find(std::uint64_t address, std::uint64_t bytes) {
+    constexpr std::size_t most = 3;
+    // What was loaded last is there.
+    for (auto module = modules_.rbegin(); module != modules_.rend(); ++module) {
+        if (address < module->start || address >= module->end) continue;
+        const std::uint64_t from = address - module->bias, to = from + bytes;
+        std::string out;
+        std::size_t found = 0;
+        for (const variable& each : variables_of(*module)) {
+            if (each.begin >= to || each.end <= from) continue;
+            if (++found > most) continue;
+            if (!out.empty()) out += ", ";
+            out += each.name;
+            if (each.begin < from) out += fmt::format("+{}", from - each.begin);
+        }
+        if (found > most) out += fmt::format(" and {} more", found - most);
+        return out;
+    }
+    return {};
+}
+
+const std::vector<data_owners::variable>& data_owners::variables_of(const loaded_module& module) {
+    const auto [at, is_new] = by_path_.try_emplace(module.path);
+    std::vector<variable>& out = at->second;
+    if (!is_new) return out;
+    const object_file file(module.path);
+    if (!file.problem(module.build_id).empty()) return out;
+    for (const section& each : file.sections()) {
+        if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
+        file.each_symbol(each, [&](std::string_view name, const GElf_Sym& symbol, int) {
+            if (GELF_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0) return;
+            if (symbol.st_shndx == SHN_UNDEF) return;
+            out.push_back({symbol.st_value, symbol.st_value + symbol.st_size,
+                           symbols::demangle(std::string(name).c_str())});
+        });
+    }
+    // A symbol is in both tables; and one of several names at the same place will do.
+    std::ranges::stable_sort(out, {}, &variable::begin);
+    const auto same = std::ranges::unique(out, [](const variable& a, const variable& b) {
+        return a.begin == b.begin && a.end == b.end;
+    });
+    out.erase(same.begin(), same.end());
+    return out;
+}
+
+}  // namespace address_trace

@@ -1,0 +1,22 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Inserts calls of the hooks (trace_ring/instrument/memory.hpp) into what a compiler has made of a
+/// source file: a call before each reference to memory, and at the beginning of each block.
+///
+/// It is done last, when the optimizer has decided which references there are. Loads and stores
+/// become volatile, so that the code generator neither leaves one out nor narrows nor repeats it.
+/// So what is traced is what the program does.
+
+namespace llvm {
+class Module;
+}
+
+namespace address_trace::pass {
+
+/// Whether anything was inserted. Linear in the instructions.
+[[nodiscard]] bool instrument_module(llvm::Module& module);
+
+}  // namespace address_trace::pass
