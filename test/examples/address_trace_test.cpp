@@ -330,6 +330,9 @@ BOOST_FIXTURE_TEST_CASE(it_is_a_compiler_like_any_other, fixture) {
     // Preprocessed, to standard output; and what cannot be compiled.
     BOOST_TEST(run(cxx + " -E b.cpp").out.find("to_string(n)") != std::string::npos);
     BOOST_TEST(run(cxx + " nothing.cpp").status != 0);
+    const outcome other = run("ADDRESS_TRACE_CC=gcc " ADDRESS_TRACE " cc b.c");
+    BOOST_TEST(other.status == 125);
+    BOOST_TEST(other.err.find("gcc is not clang") != std::string::npos);
     const outcome narrow = run(ADDRESS_TRACE " cc -m32 b.c");
     BOOST_TEST(narrow.status == 125);
     BOOST_TEST(narrow.err.find("32 bits") != std::string::npos);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -101,6 +102,18 @@ private:
     return path_of_program(with_version).empty() ? name : with_version;
 }
 
+/// Whether a compiler says that it is that clang.
+[[nodiscard]] bool can_load_pass(const std::string& compiler) {
+    std::string quoted = "'";
+    for (const char c : compiler) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    std::FILE* const out = ::popen((quoted + "' --version 2>&1").c_str(), "re");
+    if (out == nullptr) return false;
+    std::string said;
+    for (int c = 0; (c = std::fgetc(out)) != EOF;) said += static_cast<char>(c);
+    ::pclose(out);
+    return said.find("clang version " TRACE_RING_LLVM_VERSION ".") != said.npos;
+}
+
 /// A file that is installed with this program.
 [[nodiscard]] std::string find_own(const std::string& name) {
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
@@ -117,7 +130,12 @@ private:
 compiler_settings find_compiler(language of) {
     const bool is_c = of == language::c;
     std::string compiler = from_environment(is_c ? "ADDRESS_TRACE_CC" : "ADDRESS_TRACE_CXX");
-    if (compiler.empty()) compiler = find_in_path(is_c ? "clang" : "clang++");
+    if (compiler.empty()) {
+        compiler = find_in_path(is_c ? "clang" : "clang++");
+    } else if (!can_load_pass(compiler)) {
+        throw std::runtime_error(compiler + " is not clang " TRACE_RING_LLVM_VERSION
+                                            ", for which the pass was built");
+    }
     return {compiler, find_own("address-trace.o"), find_own("address-trace-pass.so"),
             !from_environment("ADDRESS_TRACE_CALLS").empty()};
 }

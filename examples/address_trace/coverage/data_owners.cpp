@@ -50,10 +50,10 @@ const std::vector<data_owners::variable>& data_owners::variables_of(const loaded
     }
     // A symbol is in both tables; and one of several names at the same place will do.
     std::ranges::stable_sort(out, {}, &variable::begin);
-    const auto same = std::ranges::unique(out, [](const variable& a, const variable& b) {
+    const auto is_same = [](const variable& a, const variable& b) {
         return a.begin == b.begin && a.end == b.end;
-    });
-    out.erase(same.begin(), same.end());
+    };
+    out.erase(std::unique(out.begin(), out.end(), is_same), out.end());
     return out;
 }
 
