@@ -50,7 +50,8 @@ namespace impl {
         return trace_slowly(address, what, size, here.address());
     own.state.store(here.address(), relaxed);
     signal_fence(seq_cst);
-    auto& place = *reinterpret_cast<open_references*>(state - own_place::idle);
+    // Not out of `state`, which the hook before has just stored: that would be waited for.
+    open_references& place = *own.place;
     ++place.calls;
     const std::uint32_t end = place.end.load(relaxed);
     if (end >= open_references::full) [[unlikely]] {
@@ -62,7 +63,7 @@ namespace impl {
     signal_fence(seq_cst);
     place.end.store(end + 1, relaxed);
     signal_fence(seq_cst);
-    own.state.store(state, relaxed);
+    own.state.store(own.idle_state(), relaxed);
 }
 
 }  // namespace impl
