@@ -21,9 +21,10 @@ public:
     explicit data_owners(std::span<const loaded_module> modules)
         : modules_(modules.begin(), modules.end()) {}
 
-    /// The names of variables that have a byte in [address, address + bytes), with the object that
-    /// they are in: "counter, counter+8 (program)". Empty: none is known, as on stacks and on the
-    /// heap. Linear in the modules, and in the symbols of an object that is asked for first.
+    /// The names of variables that have a byte in [address, address + bytes): "counter, sums+8", at
+    /// most three and how many more there are. Empty: none is known, as on stacks and on the heap.
+    /// Linear in the modules and the variables of an object; its file is read when it is asked for
+    /// first.
     [[nodiscard]] std::string find(std::uint64_t address, std::uint64_t bytes);
 
 private:

@@ -93,6 +93,7 @@ struct hook_addresses {
 [[nodiscard]] std::vector<std::uint64_t> hook_calls(const object_file& in,
                                                     const hook_addresses& hooks) {
     std::vector<std::uint64_t> out;
+    if (hooks.targets.empty() && hooks.words.empty()) return out;  // most libraries
     for (const section& each : in.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
         for (std::size_t at = 0; at + 6 <= each.bytes.size(); ++at) {

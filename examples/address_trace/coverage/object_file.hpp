@@ -79,38 +79,39 @@ public:
             trace_ring::instrument::impl::build_id(note->bytes.data(), note->bytes.size());
         return {reinterpret_cast<const char*>(id.data()), id.size()};
     }
-    /// Calls `visit(name, symbol)` for each symbol of a table.
+    /// Calls `visit(name, symbol, number)` for each symbol of a table.
     template <class Visit>
     void each_symbol(const section& table, Visit visit) const {
-        Elf_Scn* const part = ::elf_getscn(elf_.get(), number_of(table));
-        Elf_Data* const data = part == nullptr ? nullptr : ::elf_getdata(part, nullptr);
-        if (data == nullptr || table.head.sh_entsize == 0) return;
-        const auto count = static_cast<int>(table.head.sh_size / table.head.sh_entsize);
-        for (int i = 0; i < count; ++i) {
+        each_entry(table, [&](Elf_Data* data, int i) {
             GElf_Sym symbol;
             if (::gelf_getsym(data, i, &symbol) == nullptr) return;
             const char* const name = ::elf_strptr(elf_.get(), table.head.sh_link, symbol.st_name);
             visit(std::string_view(name == nullptr ? "" : name), symbol, i);
-        }
+        });
     }
     /// Calls `visit(place, number of the symbol)` for each relocation of a table.
     template <class Visit>
     void each_relocation(const section& table, Visit visit) const {
-        Elf_Scn* const part = ::elf_getscn(elf_.get(), number_of(table));
-        Elf_Data* const data = part == nullptr ? nullptr : ::elf_getdata(part, nullptr);
-        if (data == nullptr || table.head.sh_entsize == 0) return;
-        const auto count = static_cast<int>(table.head.sh_size / table.head.sh_entsize);
-        for (int i = 0; i < count; ++i) {
+        each_entry(table, [&](Elf_Data* data, int i) {
             GElf_Rela one;
             if (::gelf_getrela(data, i, &one) == nullptr) return;
             visit(one.r_offset, static_cast<int>(GELF_R_SYM(one.r_info)));
-        }
+        });
     }
 
 private:
     struct ends_elf {
         void operator()(Elf* of) const { ::elf_end(of); }
     };
+    /// Calls `visit(data, number)` for each entry of a table.
+    template <class Visit>
+    void each_entry(const section& table, Visit visit) const {
+        Elf_Scn* const part = ::elf_getscn(elf_.get(), number_of(table));
+        Elf_Data* const data = part == nullptr ? nullptr : ::elf_getdata(part, nullptr);
+        if (data == nullptr || table.head.sh_entsize == 0) return;
+        const auto count = static_cast<int>(table.head.sh_size / table.head.sh_entsize);
+        for (int i = 0; i < count; ++i) visit(data, i);
+    }
     [[nodiscard]] std::size_t number_of(const section& of) const {
         return static_cast<std::size_t>(&of - sections_.data()) + 1;  // number 0 is no section
     }
