@@ -77,14 +77,30 @@ void tell(const run_result& of, report& found, bool kept) {
                                      of.counts.self_fed));
     for (const cache_result& cache : found.found().cache_results()) {
         const miss_counts all = cache.all();
+        std::string by;
+        if (cache.shape.takes_data())
+            by = fmt::format("{} by loads, {} by stores", cache.loads.misses, cache.stores.misses);
+        if (cache.shape.takes_code())
+            by += fmt::format("{}{} by {} instructions", by.empty() ? "" : ", ",
+                              cache.fetches.misses, cache.fetches.references);
+        if (cache.unknown_blocks != 0)
+            by += fmt::format(", {} blocks of code that is not known", cache.unknown_blocks);
         tell(cache.shape.name,
-             fmt::format("{} misses of {} ({:.2f} %), {} by loads, {} by stores: {}", all.misses,
-                         all.references,
+             fmt::format("{} misses of {} ({:.2f} %), {}: {}", all.misses, all.references,
                          all.references == 0 ? 0.0
                                              : 100.0 * static_cast<double>(all.misses) /
                                                    static_cast<double>(all.references),
-                         cache.loads.misses, cache.stores.misses, describe(cache.shape)));
+                         by, describe(cache.shape)));
     }
+}
+
+/// A function that was asked for is not there: nothing was analysed.
+[[nodiscard]] bool lacks_function(const report& found) {
+    const std::string missing = found.found().fed->chosen().missing();
+    if (missing.empty()) return false;
+    std::cerr << "address-trace: no function that has hooks is named '" << missing
+              << "' in what the program loaded\n";
+    return true;
 }
 
 [[nodiscard]] int run(const options& wanted) {
@@ -101,8 +117,9 @@ void tell(const run_result& of, report& found, bool kept) {
         }
     }
     const run_result result = run_traced(wanted.run, found.fed());
-    found.name_by(result.modules);
-    if (found.found().fed->sites().size() == 0) {
+    found.name_by(result.modules, result.stacks);
+    const bool lacks = lacks_function(found);
+    if (!lacks && found.found().fed->sites().size() == 0) {
         std::cerr << "address-trace: " << wanted.run.command[0]
                   << " made no reference that could be traced: was it compiled and linked by "
                      "`address-trace cc`?\n";
@@ -126,7 +143,7 @@ void tell(const run_result& of, report& found, bool kept) {
     const report_settings& shown = wanted.report;
     if (!shown.to.empty() || !shown.page.empty() || !shown.pictures.empty())
         found.write(wanted.run.command[0]);
-    return launching::exit_status(result.status);
+    return lacks ? failed : launching::exit_status(result.status);
 }
 
 [[nodiscard]] int report_of(const options& wanted) {
@@ -134,14 +151,14 @@ void tell(const run_result& of, report& found, bool kept) {
     reference_stream stream(found.fed());
     const trace_ring::loss_counts lost = read_kept(wanted.trace, stream);
     stream.finish();
-    found.name_by(stream.modules());
+    found.name_by(stream.modules(), stream.stacks());
     found.write(wanted.trace);
     if (lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
         std::cerr << fmt::format(
             "address-trace: {}: {} records are lost, {} are missing, {} bytes are damaged\n",
             wanted.trace, lost.total(), stream.missing(), stream.damaged());
     }
-    return 0;
+    return lacks_function(found) ? failed : 0;
 }
 
 }  // namespace

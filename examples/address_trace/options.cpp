@@ -39,10 +39,16 @@ void add_report_options(CLI::App& to, report_settings& into) {
                   "which are the references themselves, a line each")
         ->option_text("FORMAT")
         ->check(CLI::IsMember({"text", "csv", "json", "lackey", "din"}));
-    to.add_option("--skip", into.skip, "Leaves out so many references at the beginning")
+    to.add_option("--from", into.chosen.from,
+                  "Analyses from where a function of this name begins, in any thread; again after "
+                  "each --to")
+        ->option_text("FUNCTION");
+    to.add_option("--to", into.chosen.to, "And to where this function begins")
+        ->option_text("FUNCTION");
+    to.add_option("--skip", into.chosen.skip, "Leaves out the first so many references of these")
         ->option_text("N")
         ->transform(CLI::AsSizeValue(true));
-    to.add_option("--window", into.window, "Analyses so many references, and no more")
+    to.add_option("--window", into.chosen.window, "Analyses so many references, and no more")
         ->option_text("N")
         ->transform(CLI::AsSizeValue(true))
         ->check(CLI::PositiveNumber);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../launching/exit_status.hpp"
+#include "analysis/reference_choice.hpp"
 #include "session/traced_run.hpp"
 
 namespace address_trace {
@@ -21,11 +22,11 @@ struct report_settings {
     std::vector<std::string> caches{};
     std::string coherent{};  ///< a cache for each thread; empty: none
     bool lines = false, reuse = false, strides = false, working_set = false;
-    std::uint64_t skip = 0, window = ~std::uint64_t{0};  ///< references
-    std::string format = "text";                         ///< or csv, json, lackey, din
-    std::string to{};        ///< a file; empty: of `run` no tables, of `report` stdout
-    std::string page{};      ///< an HTML file; empty: none
-    std::string pictures{};  ///< a folder for SVG files; empty: none
+    reference_choice::settings chosen{};
+    std::string format = "text";  ///< or csv, json, lackey, din
+    std::string to{};             ///< a file; empty: of `run` no tables, of `report` stdout
+    std::string page{};           ///< an HTML file; empty: none
+    std::string pictures{};       ///< a folder for SVG files; empty: none
 };
 
 struct options {

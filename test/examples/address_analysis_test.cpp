@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <address_trace/analysis/allocations.hpp>
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/analysis/cache_misses.hpp>
 #include <address_trace/analysis/counts.hpp>
@@ -28,6 +29,8 @@ BOOST_AUTO_TEST_SUITE(address_analysis)
 namespace {
 
 using namespace address_streams;
+using address_trace::analyses;
+using address_trace::cache_misses;
 using address_trace::cache_result;
 using address_trace::parse_cache_levels;
 
@@ -231,7 +234,7 @@ struct expected_misses {
         misses[static_cast<int>(each.kind)] += missed;
     }
     [[nodiscard]] bool equals(const cache_result& found) const {
-        const address_trace::miss_counts all[] = {found.loads, found.stores, found.blocks};
+        const address_trace::miss_counts all[] = {found.loads, found.stores, found.fetches};
         for (int kind = 0; kind < 3; ++kind) {
             if (all[kind].references != references[kind] || all[kind].misses != misses[kind])
                 return false;
@@ -331,7 +334,7 @@ BOOST_AUTO_TEST_CASE(a_window_leaves_out_what_is_before_and_after) {
         address_trace::analyses chosen;
         auto& misses = chosen.make<address_trace::cache_misses>(
             address_trace::parse_cache_levels("D=4K,64,1"));
-        chosen.choose(100, 30);
+        chosen.choose(address_trace::reference_choice({.skip = 100, .window = 30}));
         std::size_t given = 0;
         for (std::size_t at = 0; at < all.size(); at += at_once) {
             const auto some =
@@ -407,6 +410,63 @@ BOOST_AUTO_TEST_CASE(a_tlb_is_a_cache_of_pages) {
             expected.note(each, pages.misses(each.address, bytes_of(each)));
     }
     BOOST_TEST(expected.equals(misses_of(all, "DTLB=16,4K,4").at(0)));
+}
+
+// A block on three lines has three misses at first; its references are its instructions.
+BOOST_AUTO_TEST_CASE(blocks_fetch_the_lines_of_their_code) {
+    analyses chosen;
+    std::uint64_t asked = 0;
+    const auto code_of = [&](std::uint64_t site) -> std::optional<address_trace::block_code> {
+        ++asked;
+        if (site == code) return {{0x1000 - 8, 80, 20}};
+        if (site == code + 16) return {{0x2000, 64, 16}};
+        return std::nullopt;
+    };
+    const auto& split = chosen.make<cache_misses>(
+        parse_cache_levels("I1=256,64,4/D1=1K,64,2+L2=1K,128,1"), code_of);
+    std::vector<reference> all;
+    for (int i = 0; i < 10; ++i) all.insert(all.end(), {block(code), block(code + 16), load(data)});
+    feed(chosen, all);
+    const auto found = split.results();
+    BOOST_TEST(found[0].fetches.references == 10U * (20 + 16));
+    BOOST_TEST(found[0].fetches.misses == 3U + 1);
+    BOOST_TEST(found[0].unknown_blocks == 0U);
+    BOOST_TEST(asked == 2U);
+    BOOST_TEST(found[1].loads.misses == 1U);
+    // Each line that was missing is asked for, and two of them are half a line there.
+    BOOST_TEST(found[2].fetches.references == 4U);
+    BOOST_TEST(found[2].fetches.misses == 3U);
+
+    // What is not known is told.
+    // present: unknown_blocks
+    feed(chosen, {block(code + 32), block(code + 32), block(code)});
+    BOOST_TEST(split.results()[0].unknown_blocks == 2U);
+    BOOST_TEST(split.results()[0].fetches.references == 10U * (20 + 16) + 2 + 20);
+}
+
+BOOST_AUTO_TEST_CASE(memory_has_the_owner_that_allocated_it_last) {
+    analyses chosen;
+    const auto& found = chosen.make<address_trace::allocations>(std::size_t{3});
+    const auto allocated = [](std::uint64_t at, std::uint32_t size, std::uint64_t site) {
+        return reference{at, site, reference_kind::allocation, size};
+    };
+    feed(chosen, {allocated(0x100, 0x40, code), allocated(0x140, 0x40, code + 16)});
+    using ranges = std::vector<address_trace::allocated_range>;
+    BOOST_TEST((found.find(0x13F, 1) == ranges{{0x100, 0x140, 0}}));
+    BOOST_TEST((found.find(0x13F, 2) == ranges{{0x100, 0x140, 0}, {0x140, 0x180, 1}}));
+    BOOST_TEST(found.find(0x180, 64).empty());
+    BOOST_TEST(found.find(0xC0, 64).empty());
+    // One that takes the end of the first and all of the second.
+    feed(chosen, {allocated(0x120, 0x100, code + 32)});
+    BOOST_TEST((found.find(0x100, 0x100) == ranges{{0x120, 0x220, 2}}));
+    BOOST_TEST(found.left_out() == 0U);
+    feed(chosen,
+         {allocated(0x1000, 8, code), allocated(0x2000, 8, code), allocated(0x3000, 8, code)});
+    BOOST_TEST(found.left_out() == 1U);
+    BOOST_TEST(found.find(0x3000, 8).empty());
+    // Nothing of it references anything.
+    BOOST_TEST(sum(chosen.sites().all()).data() == 0U);
+    BOOST_TEST(sum(chosen.sites().all()).allocations == 6U);
 }
 
 BOOST_AUTO_TEST_CASE(misses_add_up_by_site_and_do_not_depend_on_the_runs) {

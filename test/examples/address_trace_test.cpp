@@ -6,7 +6,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,13 +15,15 @@
 #include <sstream>
 #include <string>
 
-#include <recorder/scratch.hpp>
+#include "address_program.hpp"
 #include "clause_programs.hpp"
 
 BOOST_AUTO_TEST_SUITE(address_trace_program)
 
 namespace {
 
+using address_program::fixture;
+using address_program::outcome;
 using clause_programs::text_of;
 using clause_programs::write;
 
@@ -50,6 +51,7 @@ void __trace_ring_store_lanes(void *at, word active, word n) {
 }
 void __trace_ring_gather(void **at, word active, word n) { __trace_ring_load_lanes(at, active, n); }
 void __trace_ring_block(void) { ADD(blocks, 1); }
+void __trace_ring_allocated(void *at, word n) { (void)at, (void)n; }
 __attribute__((destructor)) static void tell(void) {
     fprintf(stderr, "%lu %lu %lu %lu %lu %lu %lu\n", loads, stores, updates, failed, blocks, loaded,
             stored);
@@ -123,46 +125,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 )";
-
-struct outcome {
-    int status = 0;
-    std::string out, err;
-
-    /// The number behind a word at the begin of a line.
-    [[nodiscard]] std::uint64_t of(const std::string& name) const {
-        std::istringstream lines(err);
-        for (std::string line; std::getline(lines, line);) {
-            std::istringstream words(line);
-            std::string first;
-            std::uint64_t number = 0;
-            if (words >> first >> number && first == name) return number;
-        }
-        BOOST_ERROR("no line of " << name << " in:\n" << err);
-        return 0;
-    }
-};
-
-struct fixture {
-    outcome run(const std::string& command) const {
-        const int status = std::system(
-            ("cd " + in.path() + " && { " + command + " ; } >out 2>err </dev/null").c_str());
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(in / "out"),
-                text_of(in / "err")};
-    }
-    void compile(const std::string& arguments, const std::string& by = ADDRESS_TRACE " cc") const {
-        const outcome done = run(by + " " + arguments);
-        if (done.status != 0) BOOST_FAIL(by << ' ' << arguments << ": " << done.err);
-    }
-    outcome trace(const std::string& arguments) const {
-        return run(ADDRESS_TRACE " run " + arguments);
-    }
-    [[nodiscard]] bool is_here() const {
-        const bool found = run(ADDRESS_TRACE " cc --version").status == 0;
-        if (!found) BOOST_TEST_MESSAGE("skipped: there is no clang here");
-        return found;
-    }
-    test::folder in;
-};
 
 BOOST_FIXTURE_TEST_CASE(a_program_of_known_references_is_exact, fixture) {
     if (!is_here()) return;

@@ -42,8 +42,10 @@ BOOST_AUTO_TEST_CASE(what_is_packed_comes_back) {
             // Programs come back to their places; and an address may be anything.
             each.site = 0x401000 + random() % (round % 2 == 0 ? 64 : 1 << 20);
             if (random() % 100 == 0) each.site = random() >> 8 | 1;
-            each.kind = static_cast<reference_kind>(random() % 7);
-            if (is_data(each.kind)) each.size = some_size(random);
+            each.kind = static_cast<reference_kind>(random() % 8);
+            if (is_data(each.kind) || each.kind == reference_kind::allocation)
+                each.size = some_size(random);
+            if (each.kind == reference_kind::failed_compare) each.size = 1U << random() % 5;
             each.address = random() >> (random() % 64);
             if (each.kind == reference_kind::block) each.address = each.site;
         }
@@ -82,13 +84,14 @@ BOOST_AUTO_TEST_CASE(plain_ones_are_read_as_far_as_they_make_sense) {
                                      {0x2000, 0x401010, reference_kind::store, 62},
                                      {0x3000, 0x401020, reference_kind::update, 64},
                                      {0x401030, 0x401030, reference_kind::block, 0},
+                                     {0x5000, 0x401038, reference_kind::allocation, 24},
                                      {0x4000, 0x401040, reference_kind::store, 0xFFFFFFFF}};
     std::vector<plain_reference> plain;
     for (const auto& each : all) {
         const auto made = trace_ring_test::impl::plain(each);
         plain.insert(plain.end(), made.begin(), made.end());
     }
-    BOOST_TEST(plain.size() == all.size() + 2);
+    BOOST_TEST(plain.size() == all.size() + 3);
     const auto read = [&] {
         std::vector<reference> out;
         const std::size_t end =
@@ -101,11 +104,11 @@ BOOST_AUTO_TEST_CASE(plain_ones_are_read_as_far_as_they_make_sense) {
     BOOST_TEST(trace_ring::whole_references(plain, 3) == 3U);
     BOOST_TEST(trace_ring::whole_references(plain, 2) == 1U);
     plain.pop_back();
-    BOOST_TEST(read().first == 5U);
+    BOOST_TEST(read().first == 7U);
     plain.push_back({1, 0x401040});  // no extension
-    BOOST_TEST(read().first == 5U);
+    BOOST_TEST(read().first == 7U);
     plain.back() = {std::uint64_t{1} << 32, plain_reference::extension_code};
-    BOOST_TEST(read().first == 5U);
+    BOOST_TEST(read().first == 7U);
     plain[0].what = plain_reference::extension_code;
     BOOST_TEST(read().first == 0U);
 }
@@ -128,6 +131,9 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
     BOOST_TEST((of({0xF1, 0x20, 0xD0}) == is(2, 0)));              // its size is missing
     BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x79, 0x01}) == is(2, 0)));  // and here the second byte
     BOOST_TEST((of({0xF1, 0x20, 0xE0, 0x7C, 1, 1, 1, 1, 1}) == is(2, 0)));  // more than 32 bits
+    BOOST_TEST((of({0xF1, 0x20, 0xD0, 0xFC, 1}) == is(2, 0)));              // a store is none
+    BOOST_TEST((of({0xF1, 0x20, 0xE0, 0xFC, 1}) == is(5, 1)));              // an allocation
+    BOOST_TEST((of({0xF1, 0x20, 0xE0, 0xFC, 0}) == is(2, 0)));              // of nothing
     BOOST_TEST((of({0xF1, 0x20, 0x39}) == is(2, 0)));                       // nine bytes
     BOOST_TEST((of({0xF1, 0x20, 0x30, 0x32, 0x01}) == is(3, 1)));           // one byte is missing
     BOOST_TEST((of({0xF1, 0x20, 0xA1, 0x01}) == is(2, 0)));  // a block has no difference

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "../coverage/code_layout.hpp"
+#include "reference_choice.hpp"
 #include "run.hpp"
 
 namespace address_trace {
@@ -27,12 +29,16 @@ public:
         return out;
     }
 
-    /// Leaves out the first `skip` references, and what comes after the next `window`.
-    void choose(std::uint64_t skip, std::uint64_t window) noexcept {
-        skip_ = skip;
-        left_ = window;
-        takes_all_ = skip == 0 && window == everything;
+    /// Leaves out what `which` does.
+    void choose(reference_choice which) { chosen_ = std::move(which); }
+    [[nodiscard]] const reference_choice& chosen() const noexcept { return chosen_; }
+
+    /// An object of the program, which it has loaded.
+    void load(const loaded_module& module) {
+        code_.add(module);
+        chosen_.look_for_functions(code_);
     }
+    [[nodiscard]] code_layout& code() noexcept { return code_; }
 
     void take(const reference_run& run) {
         take(run.thread, run.time, run.all.size(), [&](auto&& visit) {
@@ -53,15 +59,11 @@ public:
             at++->address = each.address;
         };
         std::size_t left_out = 0;
-        if (takes_all_) [[likely]] {
+        if (chosen_.is_everything()) [[likely]] {
             visit_all(hold);
         } else {
             visit_all([&](const reference& each) {
-                if (skip_ == 0 && left_ != 0) {
-                    --left_;
-                    return hold(each);
-                }
-                if (skip_ != 0) --skip_;
+                if (chosen_.takes(each)) return hold(each);
                 ++left_out;
             });
         }
@@ -75,11 +77,9 @@ public:
     [[nodiscard]] const site_table& sites() const noexcept { return sites_; }
 
 private:
-    static constexpr std::uint64_t everything = ~std::uint64_t{0};
-
     std::vector<std::unique_ptr<analysis>> all_;
-    std::uint64_t skip_ = 0, left_ = everything;
-    bool takes_all_ = true;
+    reference_choice chosen_;
+    code_layout code_;
     site_table sites_;
     std::vector<sited_reference> held_;
     line_moves moves_;

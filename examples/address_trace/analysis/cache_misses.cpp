@@ -6,15 +6,9 @@
 #include <utility>
 
 namespace address_trace {
-namespace {
 
-[[nodiscard]] unsigned bytes_of(const sited_reference& each) noexcept {
-    return each.is_data() ? each.size : 1;
-}
-
-}  // namespace
-
-cache_misses::cache_misses(cache_levels levels) : levels_(std::move(levels)) {
+cache_misses::cache_misses(cache_levels levels, code_of code)
+    : levels_(std::move(levels)), code_(std::move(code)) {
     for (const cache_level& shapes : levels_.all) {
         taken_by made{none, none};
         for (const cache_shape& shape : shapes) {
@@ -46,12 +40,12 @@ void cache_misses::take(const sited_run& run) {
 void cache_misses::take_moves(const sited_run& run) {
     simulated& first = all_[by_level_.front().data];
     const auto lines = first.lines.look_up();
-    first.by_kind[0].references += run.moves.loads;
-    first.by_kind[1].references += run.moves.stores;
+    first.by_kind[load].references += run.moves.loads;
+    first.by_kind[store].references += run.moves.stores;
     for (const std::uint32_t number : run.moves.moving) {
         const sited_reference& each = run.all[number];
         if (!lines.reference(each.address, each.size)) [[unlikely]]
-            missed(each, 0);
+            missed(missing_data(each), 0);
     }
 }
 
@@ -61,42 +55,54 @@ void cache_misses::take_first(std::span<const sited_reference> run) {
     const taken_by first = by_level_.front();
     const auto data = all_[Data ? first.data : first.code].lines.look_up();
     const auto code = all_[Code ? first.code : first.data].lines.look_up();
-    std::uint64_t loads = 0, stores = 0, blocks = 0;
+    std::uint64_t loads = 0, stores = 0, instructions = 0;
+    const std::uint64_t line = std::uint64_t{1} << code.shift;
     for (const sited_reference& each : run) {
-        bool there = true;
         if (each.is_data()) {
             if constexpr (Data) {
                 stores += each.is_store();
                 loads += !each.is_store();
-                there = data.reference(each.address, each.size);
+                if (!data.reference(each.address, each.size)) [[unlikely]]
+                    missed(missing_data(each), 0);
             }
         } else if (Code && each.kind == reference_kind::block) {
-            ++blocks;
-            there = code.reference(each.address, 1);
+            const block_code& block = code_at(each);
+            instructions += block.instructions;
+            const std::uint64_t end = block.address + block.bytes;
+            for (std::uint64_t at = block.address / line * line; at < end; at += line) {
+                if (!code.touch(at / line)) [[unlikely]]
+                    missed({fetch, each.site, at, static_cast<unsigned>(line)}, 0);
+            }
         }
-        if (!there) [[unlikely]]
-            missed(each, 0);
     }
     if constexpr (Data) {
-        all_[first.data].by_kind[0].references += loads;
-        all_[first.data].by_kind[1].references += stores;
+        all_[first.data].by_kind[load].references += loads;
+        all_[first.data].by_kind[store].references += stores;
     }
-    if constexpr (Code) all_[first.code].by_kind[2].references += blocks;
+    if constexpr (Code) all_[first.code].by_kind[fetch].references += instructions;
 }
 
-void cache_misses::missed(const sited_reference& each, std::size_t level) {
-    const std::size_t kind = !each.is_data() ? 2 : each.is_store() ? 1 : 0;
-    const auto of = [&](const taken_by& l) { return each.is_data() ? l.data : l.code; };
+const block_code& cache_misses::code_at(const sited_reference& block) {
+    if (block.site >= code_by_site_.size()) code_by_site_.resize(block.site + std::size_t{1});
+    block_code& known = code_by_site_[block.site];
+    if (known.bytes != 0) return known;
+    if (const auto found = code_ ? code_(block.address) : std::nullopt) return known = *found;
+    ++unknown_blocks_;
+    return unknown_ = {block.address, 1, 1};
+}
+
+void cache_misses::missed(const missing& what, std::size_t level) {
+    const auto of = [&](const taken_by& l) { return what.is == fetch ? l.code : l.data; };
     for (;;) {
-        simulated& missing = all_[of(by_level_[level])];
-        ++missing.by_kind[kind].misses;
-        ++missing.by_site[each.site];
+        simulated& at = all_[of(by_level_[level])];
+        ++at.by_kind[what.is].misses;
+        ++at.by_site[what.site];
         do {
             if (++level == by_level_.size()) return;
         } while (of(by_level_[level]) == none);
         simulated& next = all_[of(by_level_[level])];
-        ++next.by_kind[kind].references;
-        if (next.lines.look_up().reference(each.address, bytes_of(each))) return;
+        ++next.by_kind[what.is].references;
+        if (next.lines.look_up().reference(what.address, what.bytes)) return;
     }
 }
 
@@ -106,7 +112,8 @@ std::vector<cache_result> cache_misses::results() const {
     for (const cache_level& shapes : levels_.all) {
         for (const cache_shape& shape : shapes) {
             const simulated& each = all_[at++];
-            out.push_back({shape, each.by_kind[0], each.by_kind[1], each.by_kind[2], each.by_site});
+            out.push_back({shape, each.by_kind[load], each.by_kind[store], each.by_kind[fetch],
+                           shape.takes_code() ? unknown_blocks_ : 0, each.by_site});
         }
     }
     return out;

@@ -9,16 +9,18 @@
 /// was missing. Then the whole reference is asked of the next level. What is written is allocated,
 /// too. All threads share the caches, in the order of the runs.
 ///
-/// A block is one reference of one byte, where its code begins: how long it is, is not known. So
-/// code that goes on to another line without a branch is not fetched there, and misses of code are
-/// a lower bound.
+/// A block fetches each line of its code once. Its references are its instructions, and its misses
+/// the lines that were missing, as cachegrind counts them.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "../coverage/code_layout.hpp"
 #include "cache.hpp"
 #include "cache_shape.hpp"
 #include "run.hpp"
@@ -34,18 +36,23 @@ struct miss_counts {
 /// What came of one cache.
 struct cache_result {
     cache_shape shape;
-    miss_counts loads, stores, blocks;
+    miss_counts loads, stores, fetches;
+    /// Blocks whose code is not known: each is in `fetches` as one instruction of one byte.
+    std::uint64_t unknown_blocks = 0;
     std::vector<std::uint64_t> by_site;  ///< misses; a site that is not in it has none
 
     [[nodiscard]] miss_counts all() const noexcept {
-        return {loads.references + stores.references + blocks.references,
-                loads.misses + stores.misses + blocks.misses};
+        return {loads.references + stores.references + fetches.references,
+                loads.misses + stores.misses + fetches.misses};
     }
 };
 
 class cache_misses final : public analysis {
 public:
-    explicit cache_misses(cache_levels levels);
+    /// Tells the code of the block of a site, if it is known. Asked once for each site.
+    using code_of = std::function<std::optional<block_code>(std::uint64_t site)>;
+
+    explicit cache_misses(cache_levels levels, code_of code = {});
 
     /// Constant time for each reference, on average; a set is searched through one way at a time.
     void take(const sited_run& run) override;
@@ -59,7 +66,7 @@ private:
     struct simulated {
         explicit simulated(const cache_shape& of) : lines(of) {}
         cache lines;
-        std::array<miss_counts, 3> by_kind;  // of loads, stores, blocks
+        std::array<miss_counts, 3> by_kind;  // of loads, stores, fetches
         std::vector<std::uint64_t> by_site;
     };
     // The numbers in all_ of what a level has; none: it is not asked.
@@ -67,13 +74,30 @@ private:
         std::size_t data, code;
     };
     static constexpr std::size_t none = ~std::size_t{0};
+    enum kind : std::size_t { load, store, fetch };
+    /// One site's, or the part of it that was missing.
+    struct missing {
+        kind is;
+        site_id site;
+        std::uint64_t address;
+        unsigned bytes;
+    };
 
     void take_moves(const sited_run& run);
     template <bool Data, bool Code>
     void take_first(std::span<const sited_reference> run);
-    void missed(const sited_reference& each, std::size_t level);
+    void missed(const missing& what, std::size_t level);
+    [[nodiscard]] static missing missing_data(const sited_reference& each) noexcept {
+        return {each.is_store() ? store : load, each.site, each.address, each.size};
+    }
+    /// The code of a site's block; asked for the first time, if it is not known yet.
+    [[nodiscard]] const block_code& code_at(const sited_reference& block);
 
     cache_levels levels_;
+    code_of code_;
+    std::vector<block_code> code_by_site_;
+    block_code unknown_;
+    std::uint64_t unknown_blocks_ = 0;
     std::vector<simulated> all_;
     std::vector<taken_by> by_level_;
     bool asks_for_moves_ = false;

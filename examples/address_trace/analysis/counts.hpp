@@ -15,6 +15,7 @@ namespace address_trace {
 struct reference_counts {
     std::uint64_t loads = 0, stores = 0, blocks = 0, enters = 0, exits = 0;
     std::uint64_t updates = 0, failed_compares = 0;  ///< both atomic
+    std::uint64_t allocations = 0, bytes_allocated = 0;
     std::uint64_t bytes_loaded = 0, bytes_stored = 0, bytes_updated = 0, bytes_compared = 0;
 
     void add(const site_count& of) noexcept {
@@ -43,6 +44,10 @@ struct reference_counts {
                 break;
             case reference_kind::exit:
                 exits += of.count;
+                break;
+            case reference_kind::allocation:
+                allocations += of.count;
+                bytes_allocated += of.bytes;
                 break;
         }
     }

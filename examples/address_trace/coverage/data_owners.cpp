@@ -7,28 +7,55 @@
 
 #include <algorithm>
 
+#include <heap_recorder/report/quantity.hpp>
+
 #include "../../symbols/symbols.hpp"
 #include "object_file.hpp"
 
 namespace address_trace {
 
-std::string data_owners::find(std::uint64_t address, std::uint64_t bytes) {
-    constexpr std::size_t most = 3;
+/// At most three, as text.
+class data_owners::names {
+public:
+    void add(std::string name, std::uint64_t begin, std::uint64_t address) {
+        if (++found_ > most) return;
+        if (!out_.empty()) out_ += ", ";
+        out_ += name;
+        if (begin < address) out_ += fmt::format("+{}", address - begin);
+    }
+    [[nodiscard]] std::string text() const {
+        return found_ > most ? out_ + fmt::format(" and {} more", found_ - most) : out_;
+    }
+
+private:
+    static constexpr std::size_t most = 3;
+    std::string out_;
+    std::size_t found_ = 0;
+};
+
+std::string data_owners::find(std::uint64_t address, std::uint64_t bytes, const text_of& text) {
+    names out;
     // What was loaded last is there.
     for (auto module = modules_.rbegin(); module != modules_.rend(); ++module) {
         if (address < module->start || address >= module->end) continue;
         const std::uint64_t from = address - module->bias, to = from + bytes;
-        std::string out;
-        std::size_t found = 0;
         for (const variable& each : variables_of(*module)) {
-            if (each.begin >= to || each.end <= from) continue;
-            if (++found > most) continue;
-            if (!out.empty()) out += ", ";
-            out += each.name;
-            if (each.begin < from) out += fmt::format("+{}", from - each.begin);
+            if (each.begin < to && each.end > from) out.add(each.name, each.begin, from);
         }
-        if (found > most) out += fmt::format(" and {} more", found - most);
-        return out;
+        return out.text();
+    }
+    if (allocated_ != nullptr) {
+        const auto found = allocated_->find(address, bytes);
+        for (const allocated_range& each : found) {
+            out.add(
+                fmt::format("{} of {}", heap::bytes_text(each.end - each.begin), text(each.site)),
+                each.begin, address);
+        }
+        if (!found.empty()) return out.text();
+    }
+    for (auto stack = stacks_.rbegin(); stack != stacks_.rend(); ++stack) {
+        if (address >= stack->low && address < stack->high)
+            return fmt::format("stack of thread {}", stack->thread);
     }
     return {};
 }

@@ -3,14 +3,17 @@
 #pragma once
 
 /// @file
-/// Which variables of a program or library lie at an address.
+/// Whose the memory at an address is: variables of a program or library, a block of an allocator,
+/// or a thread's stack.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "../analysis/allocations.hpp"
 #include "../session/reference_stream.hpp"
 
 namespace address_trace {
@@ -18,23 +21,35 @@ namespace address_trace {
 class data_owners {
 public:
     data_owners() = default;
-    explicit data_owners(std::span<const loaded_module> modules)
-        : modules_(modules.begin(), modules.end()) {}
+    /// `allocated` may be null, and is valid as long as this.
+    data_owners(std::span<const loaded_module> modules, std::span<const stack_range> stacks,
+                const allocations* allocated)
+        : modules_(modules.begin(), modules.end()),
+          stacks_(stacks.begin(), stacks.end()),
+          allocated_(allocated) {}
 
-    /// The names of variables that have a byte in [address, address + bytes): "counter, sums+8", at
-    /// most three and how many more there are. Empty: none is known, as on stacks and on the heap.
-    /// Linear in the modules and the variables of an object; its file is read when it is asked for
-    /// first.
-    [[nodiscard]] std::string find(std::uint64_t address, std::uint64_t bytes);
+    /// As text, of a site.
+    using text_of = std::function<std::string(site_id)>;
+
+    /// What has a byte in [address, address + bytes), at most three and how many more there are:
+    /// "counter, sums+8" of variables, "4.0 KiB of make_rows rows.c:12, +64" of what was allocated,
+    /// "stack of thread 4711". Empty: it is not known, as of what code without hooks has allocated.
+    /// Linear in the modules, stacks, and the variables of an object; its file is read when it is
+    /// asked for first.
+    [[nodiscard]] std::string find(std::uint64_t address, std::uint64_t bytes, const text_of& text);
 
 private:
     struct variable {
         std::uint64_t begin = 0, end = 0;
         std::string name;
     };
+    class names;
+
     [[nodiscard]] const std::vector<variable>& variables_of(const loaded_module& module);
 
     std::vector<loaded_module> modules_;
+    std::vector<stack_range> stacks_;
+    const allocations* allocated_ = nullptr;
     std::map<std::string, std::vector<variable>> by_path_;  // by their begins
 };
 

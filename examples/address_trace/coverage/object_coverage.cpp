@@ -6,111 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <heap_recorder/report/quantity.hpp>
 #include <map>
-#include <set>
-#include <string_view>
 
+#include "hooks_in_object.hpp"
 #include "object_file.hpp"
 
 namespace address_trace {
 namespace {
-
-[[nodiscard]] bool is_hook(std::string_view name) {
-    return name.starts_with("__trace_ring_") || name.starts_with("__cyg_profile_func_");
-}
-
-[[nodiscard]] std::int32_t word_at(bytes_view bytes, std::size_t at) {
-    std::int32_t out = 0;
-    std::memcpy(&out, bytes.data() + at, sizeof out);
-    return out;
-}
-
-/// The addresses that calls of hooks go to: the hooks themselves, and in libraries the stubs that
-/// lead there; and the words from which such addresses are loaded.
-struct hook_addresses {
-    std::set<std::uint64_t> targets, words;
-    /// Symbols of the tracing itself, whose code is none of the program's.
-    std::set<std::uint64_t> own_functions;
-};
-
-[[nodiscard]] hook_addresses find_hooks(const object_file& in) {
-    hook_addresses out;
-    std::set<int> dynamic_numbers;
-    for (const section& each : in.sections()) {
-        if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
-        in.each_symbol(each, [&](std::string_view name, const GElf_Sym& symbol, int number) {
-            const bool hooks = is_hook(name);
-            if (hooks && symbol.st_shndx != SHN_UNDEF) out.targets.insert(symbol.st_value);
-            if (hooks && each.head.sh_type == SHT_DYNSYM) dynamic_numbers.insert(number);
-            // Of address-trace.o nothing but the hooks is global.
-            const bool is_own = hooks || (GELF_ST_BIND(symbol.st_info) == STB_LOCAL &&
-                                          name.find("10trace_ring") != name.npos);
-            if (is_own && symbol.st_shndx != SHN_UNDEF) out.own_functions.insert(symbol.st_value);
-        });
-    }
-    if (dynamic_numbers.empty()) return out;
-    for (const section& each : in.sections()) {
-        if (each.head.sh_type != SHT_RELA) continue;
-        in.each_relocation(each, [&](std::uint64_t place, int symbol) {
-            if (dynamic_numbers.count(symbol) != 0) out.words.insert(place);
-        });
-    }
-    constexpr std::size_t stub = 16;
-    for (const section& each : in.sections()) {
-        if (!each.is_stubs()) continue;
-        for (std::size_t at = 0; at + 6 <= each.bytes.size(); ++at) {
-            if (each.bytes[at] != 0xFF || each.bytes[at + 1] != 0x25) continue;  // jmp *word
-            const std::uint64_t next = each.head.sh_addr + at + 6;
-            const auto word =
-                next + static_cast<std::uint64_t>(std::int64_t{word_at(each.bytes, at + 2)});
-            if (out.words.count(word) != 0) out.targets.insert(next / stub * stub);
-        }
-    }
-    return out;
-}
-
-/// Where functions begin, as the table that unwinders search has them; sorted.
-[[nodiscard]] std::vector<std::uint64_t> function_starts(const object_file& in) {
-    std::vector<std::uint64_t> out;
-    const section* const table = in.find(".eh_frame_hdr");
-    constexpr std::size_t head = 12;
-    constexpr std::uint8_t usual[] = {1, 0x1B, 0x03, 0x3B};  // what all linkers write
-    if (table == nullptr || table->bytes.size() < head ||
-        !std::equal(std::begin(usual), std::end(usual), table->bytes.begin()))
-        return out;
-    const auto count = static_cast<std::uint32_t>(word_at(table->bytes, 8));
-    for (std::size_t i = 0; i < count && head + i * 8 + 8 <= table->bytes.size(); ++i) {
-        out.push_back(table->head.sh_addr + static_cast<std::uint64_t>(
-                                                std::int64_t{word_at(table->bytes, head + i * 8)}));
-    }
-    std::ranges::sort(out);
-    return out;
-}
-
-/// Where calls of hooks return to; sorted.
-[[nodiscard]] std::vector<std::uint64_t> hook_calls(const object_file& in,
-                                                    const hook_addresses& hooks) {
-    std::vector<std::uint64_t> out;
-    if (hooks.targets.empty() && hooks.words.empty()) return out;  // most libraries
-    for (const section& each : in.sections()) {
-        if (!each.is_code() || each.is_stubs()) continue;
-        for (std::size_t at = 0; at + 6 <= each.bytes.size(); ++at) {
-            const bool direct = each.bytes[at] == 0xE8 || each.bytes[at] == 0xE9;
-            const bool by_word = each.bytes[at] == 0xFF &&
-                                 (each.bytes[at + 1] == 0x15 || each.bytes[at + 1] == 0x25);
-            if (!direct && !by_word) continue;
-            const std::size_t length = direct ? 5 : 6;
-            const std::uint64_t next = each.head.sh_addr + at + length;
-            const auto to = next + static_cast<std::uint64_t>(
-                                       std::int64_t{word_at(each.bytes, at + length - 4)});
-            if ((direct ? hooks.targets : hooks.words).count(to) != 0) out.push_back(next);
-        }
-    }
-    std::ranges::sort(out);
-    return out;
-}
 
 [[nodiscard]] object_coverage coverage_of(const loaded_module& module) {
     object_coverage out{.path = module.path};
@@ -130,8 +33,8 @@ struct hook_addresses {
             const std::uint64_t until =
                 std::next(at) == starts.end() ? end : std::min(*std::next(at), end);
             if (hooks.own_functions.count(*at) != 0) continue;
-            const auto call = std::ranges::upper_bound(calls, *at);
-            const bool is_hooked = call != calls.end() && *call <= until;
+            const auto call = std::ranges::upper_bound(calls, *at, {}, &hook_call::next);
+            const bool is_hooked = call != calls.end() && call->next <= until;
             ++out.functions;
             out.bytes += until - *at;
             out.hooked_functions += is_hooked;

@@ -55,6 +55,14 @@ public:
         call(next, "compare" + std::to_string(size),
              {pointer(next, at.getPointerOperand()), stored});
     }
+    /// After an allocator has returned so many bytes: at `next`, where the result is there.
+    void allocated(llvm::CallBase& at, llvm::Instruction& next, llvm::Value* size,
+                   llvm::Value* count) {
+        llvm::IRBuilder<> make(&next);
+        llvm::Value* bytes = make.CreateZExtOrTrunc(size, size_);
+        if (count != nullptr) bytes = make.CreateMul(bytes, make.CreateZExtOrTrunc(count, size_));
+        call(next, "allocated", {pointer(next, &at), bytes});
+    }
     /// Of as many lanes of `bytes` each as `active`, a vector of bits, has; they lie one behind the
     /// other from `address` on.
     void lanes(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Value* active,
@@ -104,6 +112,8 @@ private:
                                         llvm::FunctionType::get(make.getVoidTy(), types, false));
         llvm::CallInst* const made = make.CreateCall(hook, arguments);
         made->addFnAttr(llvm::Attribute::NoUnwind);
+        // A jump to the hook would have it return to this function's caller, whose site it is not.
+        made->setTailCallKind(llvm::CallInst::TCK_NoTail);
         made->setDebugLoc(location_of(before));
     }
     /// A call in a function that has debug information needs some, too.

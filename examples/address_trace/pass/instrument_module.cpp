@@ -12,9 +12,11 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <optional>
 
+#include "allocators.hpp"
 #include "hooks.hpp"
 #include "lanes.hpp"
 
@@ -109,6 +111,7 @@ private:
                 calls_.unseen(call);
             return;
         }
+        if (const auto is = allocation_call_of(call)) instrument_allocation(call, *is);
         const llvm::Function* const callee = call.getCalledFunction();
         if (callee == nullptr || !callee->isDeclaration()) return;
         const auto is = range_call_of(callee->getName());
@@ -117,6 +120,22 @@ private:
         if (is->from != range_call::none)
             calls_.range(call, kind::load, call.getArgOperand(is->from), size);
         calls_.range(call, kind::store, call.getArgOperand(is->to), size);
+    }
+
+    void instrument_allocation(llvm::CallBase& call, const allocation_call& is) {
+        llvm::Instruction* next = nullptr;
+        if (auto* const invoke = llvm::dyn_cast<llvm::InvokeInst>(&call)) {
+            llvm::BasicBlock* to = invoke->getNormalDest();
+            // Where others come from there, too, it is not known that the call was made.
+            if (to->getSinglePredecessor() == nullptr) to = llvm::SplitEdge(call.getParent(), to);
+            next = &*to->getFirstInsertionPt();
+        } else {
+            if (call.isMustTailCall() || call.isTerminator()) return;
+            next = call.getNextNode();
+        }
+        llvm::Value* const count =
+            is.count == allocation_call::none ? nullptr : call.getArgOperand(is.count);
+        calls_.allocated(call, *next, call.getArgOperand(is.size), count);
     }
 
     /// Whether the instruction that an intrinsic stands for may reference memory of the program:

@@ -21,7 +21,8 @@ struct place {
     std::string function;     ///< the one that has a symbol, or "object+0x123"
     std::string object;       ///< the file's name; empty: none is known to lie there
     std::uint64_t start = 0;  ///< where the function begins, in its file; without a symbol the site
-    std::string line;         ///< "file:line", of the innermost inlined function; empty: unknown
+    std::string line{};       ///< "file:line", of the innermost inlined function; empty: unknown
+    std::string own_line{};   ///< the same, but not in a header of the system or the compiler
 };
 
 /// Asked once for each site.
@@ -46,6 +47,11 @@ public:
         out.object = outer.object;
         out.start = outer.function.empty() ? at.address : at.address - outer.offset;
         if (!inner.file.empty()) out.line = inner.where();
+        for (const heap::symbol& each : found) {
+            if (each.file.empty() || is_of_system(each.file)) continue;
+            out.own_line = each.where();
+            break;
+        }
         return out;
     }
 
@@ -55,6 +61,11 @@ public:
     }
 
 private:
+    [[nodiscard]] static bool is_of_system(std::string_view file) {
+        return file.starts_with("/usr/include/") || file.starts_with("/usr/lib/") ||
+               file.find("/include/c++/") != file.npos;
+    }
+
     heap::code_map map_;
     heap::stack_table table_;
     heap::symbolizer names_;

@@ -52,12 +52,17 @@ private:
 
 report::report(const report_settings& wanted) : wanted_(wanted) {
     found_.fed = &all_;
-    all_.choose(wanted.skip, wanted.window);
+    all_.choose(reference_choice(wanted.chosen));
     for (const auto& each : wanted.caches)
-        found_.caches.push_back(&all_.make<cache_misses>(parse_cache_levels(each)));
+        found_.caches.push_back(&all_.make<cache_misses>(
+            parse_cache_levels(each),
+            [this](std::uint64_t site) { return all_.code().find(site); }));
     if (!wanted.coherent.empty())
         found_.coherent = &all_.make<coherent_caches>(parse_cache_levels(wanted.coherent));
     if (wanted.lines) found_.lines = &all_.make<line_use>();
+    // Whose the lines are.
+    if (found_.lines != nullptr || found_.coherent != nullptr)
+        found_.allocated = &all_.make<allocations>();
     if (wanted.reuse) found_.distances = &all_.make<reuse_distance>();
     if (wanted.strides) found_.stepping = &all_.make<strides>();
     if (wanted.working_set) found_.working = &all_.make<working_set>();
@@ -71,13 +76,14 @@ report::report(const report_settings& wanted) : wanted_(wanted) {
 }
 report::~report() = default;
 
-void report::name_by(const std::vector<loaded_module>& modules) {
+void report::name_by(const std::vector<loaded_module>& modules,
+                     const std::vector<stack_range>& stacks) {
     for (const auto& each : modules) {
         const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
         objects_.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
     }
     found_.objects = find_coverage(modules);
-    found_.owners = data_owners(modules);
+    found_.owners = data_owners(modules, stacks, found_.allocated);
 }
 
 void report::write(const std::string& title) {

@@ -32,8 +32,9 @@ public:
     [[nodiscard]] analyses& fed() noexcept { return all_; }
     [[nodiscard]] const findings& found() const noexcept { return found_; }
 
-    /// What lay where, for the names of sites, and for how much of the code has hooks.
-    void name_by(const std::vector<loaded_module>& modules);
+    /// What lay where, for the names of sites, for how much of the code has hooks, and for whose
+    /// the referenced memory was.
+    void name_by(const std::vector<loaded_module>& modules, const std::vector<stack_range>& stacks);
     [[nodiscard]] std::span<const object_coverage> coverage() const noexcept {
         return found_.objects;
     }

@@ -68,8 +68,15 @@ private:
         return at.line.empty() ? at.function : at.function + ' ' + at.line;
     }
 
+    /// The same, but of the program's own source, where that is known: allocators are inlined.
+    [[nodiscard]] std::string allocator_text(site_id id) {
+        if (id >= sites_.size() || sites_[id].site == 0) return "-";
+        const place& at = place_at(sites_[id].site);
+        return at.own_line.empty() ? at.function : at.function + ' ' + at.own_line;
+    }
     [[nodiscard]] std::string owner_of(std::uint64_t line) {
-        std::string out = owners_.find(line, std::uint64_t{1} << shared_line_bits);
+        std::string out = owners_.find(line, std::uint64_t{1} << shared_line_bits,
+                                       [this](site_id site) { return allocator_text(site); });
         return out.empty() ? "-" : out;
     }
 
@@ -89,6 +96,8 @@ private:
         row("functions begun", sums.enters, "-");
         row("functions ended", sums.exits, "-");
         row("all", sums.references(), sums.bytes());
+        if (sums.allocations != 0)
+            made.rows.push_back({"allocations", sums.allocations, "-", sums.bytes_allocated});
         if (!of_.fed->sites().complete())
             made.note = "There are more sites than are kept apart: tables by place lack some.";
     }
@@ -125,7 +134,7 @@ private:
             made.note += fmt::format(" {} references of more threads are left out.",
                                      heap::count_text(of.left_out()));
         table& lines = add("contended", "The lines that threads take from each other most",
-                           {"line", "invalidations", "misses", "last taken by", "variables"});
+                           {"line", "invalidations", "misses", "last taken by", "owner"});
         for (const contended_line& each : of.contended(most_)) {
             if (each.invalidations == 0) continue;
             lines.rows.push_back({cell::address(each.address), each.invalidations,
@@ -150,13 +159,15 @@ private:
             };
             made.rows.push_back({each.shape.name, describe(each.shape), all.references, all.misses,
                                  cell::share(all.misses, all.references), of(each.loads),
-                                 of(each.stores), of(each.blocks)});
+                                 of(each.stores), of(each.fetches)});
         }
-        if (std::ranges::any_of(
-                caches, [](const cache_result& each) { return each.blocks.references != 0; }))
-            made.note =
-                "Code is fetched once for each block, where it begins: its misses are a lower "
-                "bound.";
+        std::uint64_t unknown = 0;
+        for (const cache_result& each : caches) unknown = std::max(unknown, each.unknown_blocks);
+        // absent: unknown_blocks (examples/address_trace_test)
+        if (unknown != 0)
+            made.note = fmt::format(
+                "{} times a block ran whose code is not known: each is one instruction of a byte.",
+                heap::count_text(unknown));
     }
 
     void places(const char* name, const char* title, std::span<const place_counts> all,
@@ -181,7 +192,7 @@ private:
 
     void hottest(const line_use& lines) {
         table& made = add("hottest", "The lines of 64 bytes that are used most",
-                          {"line", "loads", "stores", "share", "variables"});
+                          {"line", "loads", "stores", "share", "owner"});
         for (const used_line& each : lines.hottest(most_)) {
             made.rows.push_back({cell::address(each.address), each.loads, each.stores,
                                  cell::share(each.references(), lines.references()),
@@ -197,7 +208,7 @@ private:
     void sharing(const char* name, const char* title, std::span<const shared_line> all) {
         table& made = add(name, title,
                           {"line", "hand-overs", "at most", "false", "thread", "bytes", "stored",
-                           "loads", "stores", "site", "variables"});
+                           "loads", "stores", "site", "owner"});
         for (const shared_line& each : all.first(std::min(most_, all.size()))) {
             const line_sharing& how = *each.how;
             for (std::size_t i = 0; i < how.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <address_trace/analysis/allocations.hpp>
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/analysis/cache_misses.hpp>
 #include <address_trace/analysis/coherent_caches.hpp>
@@ -30,11 +31,12 @@ struct findings {
     std::vector<const cache_misses*> caches;
     const coherent_caches* coherent = nullptr;
     const line_use* lines = nullptr;
+    const allocations* allocated = nullptr;
     const reuse_distance* distances = nullptr;
     const working_set* working = nullptr;
     const strides* stepping = nullptr;
     std::vector<object_coverage> objects{};  ///< that the program had in memory
-    data_owners owners{};                    ///< their variables
+    data_owners owners{};                    ///< whose its memory was
 
     /// Of all `caches`, one after the other.
     [[nodiscard]] std::vector<cache_result> cache_results() const;

@@ -25,7 +25,7 @@ namespace address_trace {
     namespace reduce = trace_ring::reduce;
     const auto trace = reduce::trace_file::open(file);
     reduce::filter wanted;
-    wanted.events = {"references", "module"};  // as they were recorded
+    wanted.events = {"references", "module", "thread.stack"};  // as they were recorded
     trace_ring::loss_counts lost;
     for (auto cursor = trace.forward(wanted); const auto* const item = cursor.next();) {
         if (const auto* const loss = std::get_if<reduce::loss_item>(item)) {
@@ -38,6 +38,9 @@ namespace address_trace {
             if (record.name() == "references") {
                 to.take({number("thread"), number("place"), number("sequence"), record.time(), true,
                          record.field("packed").bytes()});
+            } else if (record.name() == "thread.stack") {
+                to.add(stack_range{number("thread"), record.field("low").u64(),
+                                   record.field("high").u64()});
             } else if (record.has_fields()) {
                 to.add(symbols::module_of(record));
             }

@@ -31,7 +31,7 @@ public:
 
 private:
     /// What a record of some lane and id is.
-    enum class meaning { other, packed, plain, module };
+    enum class meaning { other, packed, plain, module, stack };
 
     void take(const trace_ring::drained_record& record) {
         switch (meaning_of(record)) {
@@ -43,6 +43,8 @@ private:
                 return take_references(record, false);
             case meaning::module:
                 return take_module(record);
+            case meaning::stack:
+                return take_stack(record);
         }
     }
     void take_references(const trace_ring::drained_record& record, bool packed) {
@@ -56,6 +58,11 @@ private:
                   static_cast<std::uint32_t>(record.payload[0] >> 32),
                   static_cast<std::uint32_t>(record.payload[1]), record.time, packed,
                   bytes.first(length)});
+    }
+    void take_stack(const trace_ring::drained_record& record) {
+        if (record.payload.size() < 3) return;
+        to_.add(stack_range{static_cast<std::uint32_t>(record.payload[0]), record.payload[1],
+                            record.payload[2]});
     }
     void take_module(const trace_ring::drained_record& record) {
         constexpr std::size_t fixed = 32;
@@ -91,6 +98,7 @@ private:
         const meaning is = type->name == "references"         ? meaning::packed
                            : type->name == "references.plain" ? meaning::plain
                            : type->name == "module"           ? meaning::module
+                           : type->name == "thread.stack"     ? meaning::stack
                                                               : meaning::other;
         meanings_.emplace(key, is);
         return is;

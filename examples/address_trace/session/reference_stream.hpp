@@ -31,6 +31,14 @@ struct references_record {
     std::span<const std::byte> bytes;  ///< packed, or plain_reference
 };
 
+/// Where a thread's stack is.
+struct stack_range {
+    std::uint32_t thread = 0;
+    std::uint64_t low = 0, high = 0;
+
+    friend bool operator==(const stack_range&, const stack_range&) = default;
+};
+
 class reference_stream {
 public:
     explicit reference_stream(analyses& to) : to_(to) {}
@@ -77,8 +85,14 @@ public:
         for (const auto& each : modules_) {
             if (each == found) return;
         }
-        if (modules_.size() < most_modules) modules_.push_back(std::move(found));
+        if (modules_.size() == most_modules) return;
+        to_.load(found);
+        modules_.push_back(std::move(found));
     }
+    void add(const stack_range& found) {
+        if (stacks_.size() < most_stacks) stacks_.push_back(found);
+    }
+    [[nodiscard]] const std::vector<stack_range>& stacks() const noexcept { return stacks_; }
 
 private:
     /// One with bytes of its own.
@@ -126,7 +140,7 @@ private:
         damaged_ += record.bytes.size() - end;
     }
 
-    static constexpr std::size_t most_modules = 10'000;
+    static constexpr std::size_t most_modules = 10'000, most_stacks = 100'000;
     /// More than come between a record and the one that was made before it, of the same thread.
     static constexpr std::size_t most_waiting = 256;
 
@@ -134,6 +148,7 @@ private:
     trace_ring::reference_unpacker unpacker_;
     std::unordered_map<std::uint32_t, place_order> places_;
     std::vector<loaded_module> modules_;
+    std::vector<stack_range> stacks_;
     std::uint64_t missing_ = 0, bytes_ = 0, damaged_ = 0, references_ = 0;
 };
 

@@ -171,6 +171,7 @@ public:
         into.missing_records = stream_.missing();
         into.counts = open_.counts();
         into.modules = stream_.modules();
+        into.stacks = stream_.stacks();
     }
 
 private:

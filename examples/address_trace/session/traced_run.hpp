@@ -40,6 +40,7 @@ struct run_result {
     std::vector<std::uint32_t> living{};  ///< processes that go on untraced
     trace_ring::instrument::reference_counts counts;
     std::vector<loaded_module> modules;
+    std::vector<stack_range> stacks;
 };
 
 /// References that hooks were called for, but that did not come, beyond those that are known to be

@@ -17,6 +17,7 @@
 /// | `load_lanes`, `store_lanes` | the active lanes of a vector in a row |
 /// | `gather`, `scatter` | active lanes, each at its own address |
 /// | `block` | the beginning of a block |
+/// | `allocated` | after an allocator was called: what it returned, and how many bytes |
 /// | `unseen` | an instruction of which the pass does not know what it references |
 
 #include <trace_ring/fwd.hpp>
@@ -129,6 +130,12 @@ TRACE_RING_HOOK __trace_ring_block() noexcept {
     using namespace trace_ring;
     const void* const site = __builtin_return_address(0);
     instrument::trace_reference<reference_kind::block>(site, site);
+}
+TRACE_RING_HOOK __trace_ring_allocated(const void* address, std::size_t bytes) noexcept {
+    using namespace trace_ring;
+    if (address == nullptr) return;
+    instrument::trace_range<reference_kind::allocation>(address, bytes,
+                                                        __builtin_return_address(0));
 }
 TRACE_RING_HOOK __trace_ring_unseen() noexcept {
     trace_ring::instrument::the_trace.count_unseen();

@@ -25,6 +25,7 @@ struct alignas(64) own_place {
     atomic<std::uintptr_t> state;
     open_references* place;
     own_place* next;  ///< for signal handlers that interrupt a hook here; null: there is none yet
+    bool has_told_stack;  ///< of the thread's first place: its stack is in a record
 
     static constexpr std::uintptr_t idle = 2;
     static_assert(alignof(open_references) > idle);

@@ -241,6 +241,7 @@ private:
         }
         if (own->place->end.load(relaxed) >= open_references::full) {  // relaxed: as above
             const impl::undisturbed_tracing scope;
+            tell_stack();
             out_.record(*own->place);
             if (out_.has_stopped()) {  // the program goes on untraced
                 stage_.store(off, relaxed);
@@ -256,8 +257,7 @@ private:
     /// which only the thread's own stack is known to be; others may come back.
     [[nodiscard]] static bool was_left(std::uintptr_t hook, std::uintptr_t here) noexcept {
         if (here + impl::frame_mark::spread < hook) return false;
-        auto& own_stack = impl::own_stack;
-        if (own_stack.high == 0) own_stack = v1::impl::find_own_stack();
+        const auto own_stack = find_stack();
         const bool is_one_stack = own_stack.low <= hook && here < own_stack.high;
         if (!is_one_stack) return false;
         // A handler's stack may be a variable of the program, above the hook's frame.
@@ -296,6 +296,7 @@ private:
             impl::own_place& own = own_places_[i];
             own.place = &each;
             own.next = nullptr;
+            own.has_told_stack = false;
             own.state.store(own.idle_state(), relaxed);
             return &own;
         }
@@ -348,8 +349,26 @@ private:
         const impl::frame_mark here{};
         const std::uintptr_t state = own.state.load(relaxed);  // relaxed, both: own thread's
         own.state.store(here.address(), relaxed);
+        tell_stack();
         out_.record(*own.place);
         own.state.store(state, relaxed);
+    }
+    /// Records where this thread's stack is, once. Not before it has many references or ends, as
+    /// finding it takes a look at all mappings.
+    void tell_stack() noexcept {
+        impl::own_place& first = *impl::current;
+        if (first.place == nullptr || first.has_told_stack) return;
+        first.has_told_stack = true;
+        const impl::frame_mark here{};
+        const auto stack = find_stack();
+        if (here.address() < stack.low || here.address() >= stack.high) return;
+        out_.to().record<thread_stack>(first.place->thread.load(relaxed),  // relaxed: own thread's
+                                       address(stack.low), address(stack.high));
+    }
+    [[nodiscard]] static v1::impl::address_range find_stack() noexcept {
+        auto& own_stack = impl::own_stack;
+        if (own_stack.high == 0) own_stack = v1::impl::find_own_stack();
+        return own_stack;
     }
 
     storage::mapping* memory_ = nullptr;  // stays mapped

@@ -23,6 +23,8 @@
 /// |         | another size        | for a store                                               |
 /// | 14      | atomic update, or a | the same, and the highest bit is 1 where the compare      |
 /// |         | compare that failed | failed                                                    |
+/// |         | an allocation       | the same; the byte is 251 + k, and k bytes of its size    |
+/// |         |                     | follow                                                    |
 /// | 15      | another site        | the site before: that of the next, if it is not the one   |
 /// |         |                     | that came last after the slot of the site before          |
 ///
@@ -41,7 +43,8 @@ namespace trace_ring::inline v1 {
 
 /// `update` is an atomic instruction that loads and stores: also a compare-and-exchange that has
 /// stored. One that has not is a `failed_compare`: it only loads, but processors take the cache
-/// line as for a store.
+/// line as for a store. An `allocation` references nothing: it tells that the program has got these
+/// bytes from an allocator.
 enum class reference_kind : std::uint8_t {
     load,
     store,
@@ -49,12 +52,14 @@ enum class reference_kind : std::uint8_t {
     enter,
     exit,
     update,
-    failed_compare
+    failed_compare,
+    allocation
 };
 
-/// Whether it references data: the others, code.
+/// Whether it references data: most others, code.
 [[nodiscard]] constexpr bool is_data(reference_kind kind) noexcept {
-    return kind <= reference_kind::store || kind >= reference_kind::update;
+    return kind <= reference_kind::store || kind == reference_kind::update ||
+           kind == reference_kind::failed_compare;
 }
 
 template <>
@@ -66,7 +71,8 @@ struct names_of<reference_kind> {
         {reference_kind::enter, "enter"},
         {reference_kind::exit, "exit"},
         {reference_kind::update, "update"},
-        {reference_kind::failed_compare, "failed_compare"}};
+        {reference_kind::failed_compare, "failed_compare"},
+        {reference_kind::allocation, "allocation"}};
 };
 
 /// One reference.
@@ -74,7 +80,7 @@ struct reference {
     std::uint64_t address = 0;  ///< of data: of the first byte
     std::uint64_t site = 0;
     reference_kind kind = reference_kind::load;
-    std::uint32_t size = 0;  ///< bytes of data; else 0
+    std::uint32_t size = 0;  ///< bytes of data, or of what was allocated; else 0
 
     friend constexpr bool operator==(const reference&, const reference&) noexcept = default;
 };
@@ -86,7 +92,8 @@ struct reference {
 /// |-----------|-----------------------------------------------------------------------|
 /// | 1 to 61   | so many bytes                                                         |
 /// | 62        | 64 bytes                                                              |
-/// | 63        | any other size, which is the `address` of the next one, an extension  |
+/// | 63        | any other size, which is the `address` of the next one, an extension; |
+/// |           | of kind 3 an allocation of that size: compares have 61 bytes at most  |
 /// | 0         | 0: a block begins; 1, 2: a function begins, ends; 3: an extension     |
 struct plain_reference {
     std::uint64_t address;
@@ -94,6 +101,7 @@ struct plain_reference {
 
     static constexpr unsigned extended = 63;
     static constexpr unsigned extension_code = 3 << 6;
+    static constexpr unsigned allocation_code = 3 << 6 | extended;
 
     [[nodiscard]] constexpr unsigned code() const noexcept {
         return static_cast<unsigned>(what & 0xFF);
@@ -127,6 +135,12 @@ struct plain_references
     : event<"references.plain", field<"thread", std::uint32_t>, field<"place", std::uint32_t>,
             field<"sequence", std::uint32_t>, field<"plain", std::span<const std::uint64_t>>> {};
 
+/// Where the stack of a thread that references something is: [low, high). Recorded once, before its
+/// first references; none where it is not known.
+struct thread_stack : event<"thread.stack", field<"thread", std::uint32_t>,  // as above
+                            field<"low", trace_ring::address>, field<"high", trace_ring::address>> {
+};
+
 namespace impl {
 
 /// What packer and unpacker both know of the references so far.
@@ -155,6 +169,8 @@ inline constexpr unsigned sized_code = 13;  // and the next one
 inline constexpr unsigned site_code = 15;
 /// In the byte that follows sized_code: this and more say how many bytes of the size follow.
 inline constexpr unsigned least_long_size = 120;
+/// This and more: they follow, and it is an allocation.
+inline constexpr unsigned least_allocation = 124;
 
 /// The size bits of a plain reference's code.
 [[nodiscard]] constexpr unsigned size_bits(std::uint64_t size) noexcept {
@@ -163,6 +179,7 @@ inline constexpr unsigned least_long_size = 120;
 }
 /// The code of a plain reference. `size` is not 0 if it is one to data.
 [[nodiscard]] constexpr unsigned plain_code(reference_kind kind, std::uint64_t size = 0) noexcept {
+    if (kind == reference_kind::allocation) return plain_reference::allocation_code;
     constexpr unsigned kinds[] = {0, 1, 0, 1, 2, 2, 3};
     return kinds[static_cast<unsigned>(kind)] << 6 | (is_data(kind) ? size_bits(size) : 0);
 }
@@ -190,7 +207,10 @@ struct plain_codes {
                 continue;
             }
             const unsigned size = bits == 62 ? 64 : bits == plain_reference::extended ? 0 : bits;
-            meaning[i] = {true, data[kind], static_cast<std::uint8_t>(size)};
+            meaning[i] = {
+                true,
+                i == plain_reference::allocation_code ? reference_kind::allocation : data[kind],
+                static_cast<std::uint8_t>(size)};
             const bool is_usual = kind < 2 && size != 0 && size <= 16 && (size & (size - 1)) == 0;
             packed[i] = static_cast<std::uint8_t>(
                 is_usual ? 5 * kind + static_cast<unsigned>(__builtin_ctz(size))
@@ -296,12 +316,14 @@ private:
         const unsigned other = (code >> 6 & 1) << 7;
         const std::uint64_t size =
             one->width() == 2 ? one[1].address : impl::of_plain.meaning[code].size;
-        if (size < impl::least_long_size) {
+        const bool is_allocation = code == plain_reference::allocation_code;
+        if (size < impl::least_long_size && !is_allocation) {
             *at = static_cast<std::byte>(other | size);
             return at + 1;
         }
         const auto bytes = static_cast<unsigned>(71 - __builtin_clzll(size)) / 8;
-        *at = static_cast<std::byte>(other | (impl::least_long_size - 1 + bytes));
+        const unsigned least = is_allocation ? impl::least_allocation : impl::least_long_size;
+        *at = static_cast<std::byte>(other | (least - 1 + bytes));
         __builtin_memcpy(at + 1, &size, sizeof size);
         return at + 1 + bytes;
     }
@@ -371,7 +393,11 @@ private:
         const unsigned low = head & 0x7F;
         out.size = low;
         if (low >= impl::least_long_size) {
-            const std::size_t bytes = low - impl::least_long_size + 1;
+            const bool is_allocation = low >= impl::least_allocation;
+            if (is_allocation && out.kind != reference_kind::failed_compare) return false;
+            if (is_allocation) out.kind = reference_kind::allocation;
+            const std::size_t bytes =
+                low - (is_allocation ? impl::least_allocation : impl::least_long_size) + 1;
             if (bytes > sizeof out.size || bytes > size - at) return false;
             out.size = static_cast<std::uint32_t>(number_at(packed + at, bytes, size - at));
             at += bytes;

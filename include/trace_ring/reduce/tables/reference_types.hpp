@@ -8,7 +8,7 @@
 ///
 /// | event | its fields |
 /// |---|---|
-/// | load, store, update, failed_compare | address, size, site |
+/// | load, store, update, failed_compare, allocation | address, size, site |
 /// | block | site |
 /// | enter, exit | site, caller: the place of the call |
 ///
@@ -34,7 +34,7 @@ namespace trace_ring::inline v1::reduce {
 [[nodiscard]] constexpr std::uint16_t unpacked_id(reference_kind kind) noexcept {
     return static_cast<std::uint16_t>(layout::max_event_id + 1 + static_cast<std::uint32_t>(kind));
 }
-inline constexpr std::uint16_t last_unpacked_id = unpacked_id(reference_kind::failed_compare);
+inline constexpr std::uint16_t last_unpacked_id = unpacked_id(reference_kind::allocation);
 
 /// The field of an event in which references are packed, by the event's name and that field; npos
 /// if it is another event.
@@ -70,6 +70,7 @@ inline constexpr std::uint16_t last_unpacked_id = unpacked_id(reference_kind::fa
             case reference_kind::store:
             case reference_kind::update:
             case reference_kind::failed_compare:
+            case reference_kind::allocation:
                 made.fields = {field("address", field_type::address, 0),
                                field("size", field_type::u32, 2),
                                field("site", field_type::address, 1)};

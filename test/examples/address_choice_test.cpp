@@ -1,0 +1,190 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// address-trace: which part of a run is analysed, what code its blocks fetch, and whose the memory
+// is that it references.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "address_program.hpp"
+#include "clause_programs.hpp"
+
+BOOST_AUTO_TEST_SUITE(address_trace_choice)
+
+namespace {
+
+using address_program::fixture;
+using address_program::outcome;
+using clause_programs::text_of;
+using clause_programs::write;
+
+/// Each `work(n)` stores n times.
+constexpr const char* phases = R"(
+volatile int cell;
+__attribute__((noinline)) static void work(int n) { for (int i = 0; i < n; ++i) cell = i; }
+__attribute__((noinline)) void phase(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void between(void) { __asm__ volatile(""); }
+int main(void) {
+    work(1000);
+    phase();
+    work(200);
+    between();
+    work(30);
+    phase();
+    work(4);
+    return 0;
+}
+)";
+
+BOOST_FIXTURE_TEST_CASE(a_part_begins_and_ends_with_functions, fixture) {
+    if (!is_here()) return;
+    write(in / "phases.c", phases);
+    compile("-O1 phases.c -o phases");
+    const auto stores = [this](const std::string& which) {
+        const outcome traced = trace(which + " -- ./phases");
+        BOOST_TEST(traced.status == 0);
+        BOOST_TEST(traced.err.find("gaps        none") != std::string::npos);
+        return traced.of("stores");
+    };
+    BOOST_TEST(stores("") == 1234U);
+    BOOST_TEST(stores("--from phase") == 234U);
+    BOOST_TEST(stores("--to phase") == 1000U);
+    BOOST_TEST(stores("--from phase --to between") == 204U);
+    BOOST_TEST(stores("--from phase --to phase") == 234U);
+    BOOST_TEST(stores("--from between --window 10") < 10U);
+    // The same of a trace that was kept.
+    BOOST_TEST(stores("-o phases.trace") == 1234U);
+    const outcome kept =
+        run(ADDRESS_TRACE " report --from phase --to between --format json phases.trace");
+    BOOST_TEST(kept.status == 0);
+    const auto tables = nlohmann::json::parse(kept.out)["tables"];
+    bool found = false;
+    for (const auto& row : tables[0]["rows"]) {
+        if (row[0] == "stores") found = row[1] == 204;
+    }
+    BOOST_TEST(found);
+
+    const outcome none = trace("--from there_is_none -- ./phases");
+    BOOST_TEST(none.status == 125);
+    BOOST_TEST(none.err.find("'there_is_none'") != std::string::npos);
+    const outcome late = run(ADDRESS_TRACE " report --to there_is_none phases.trace");
+    BOOST_TEST(late.status == 125);
+}
+
+// The hundred blocks of a chain of gotos are more code than the cache has room for, and then less.
+BOOST_FIXTURE_TEST_CASE(caches_of_code_hold_what_blocks_are_long, fixture) {
+    if (!is_here()) return;
+    std::string source = "volatile int n; int main(void) { for (int i = 0; i < 1000; ++i) {";
+    // 64 instructions of 4 bytes, which nobody else makes.
+    for (int i = 0; i < 64; ++i) source += "__asm__ volatile(\".nops 4\");";
+    source += "if (i == 500) n = 1; } return n == 1 ? 0 : 1; }";
+    write(in / "long.c", source);
+    compile("-O1 long.c -o long");
+    const outcome traced =
+        trace("--cache I1=512,64,8 --cache I2=128,64,2 --cache ITLB=4,4096,4 -- ./long");
+    BOOST_TEST(traced.status == 0);
+    // Four lines, and a few before and behind them.
+    BOOST_TEST(traced.of("I1") >= 4U);
+    BOOST_TEST(traced.of("I1") < 16U);
+    // They come in a row, and there are but two.
+    BOOST_TEST(traced.of("I2") >= 4000U);
+    BOOST_TEST(traced.of("I2") < 8000U);
+    BOOST_TEST(traced.of("ITLB") <= 3U);
+    const std::size_t at = traced.err.find("by loads") == std::string::npos
+                               ? traced.err.find(" instructions")
+                               : std::string::npos;
+    BOOST_REQUIRE(at != std::string::npos);  // I1 takes no data
+    const std::size_t begin = traced.err.rfind(' ', at - 1);
+    const auto instructions = std::stoull(traced.err.substr(begin, at - begin));
+    BOOST_TEST(instructions >= 64'000U);
+    BOOST_TEST(instructions < 80'000U);
+}
+
+BOOST_FIXTURE_TEST_CASE(hot_lines_have_owners, fixture) {
+    if (!is_here()) return;
+    write(in / "owners.cpp", R"~(
+#include <cstdlib>
+#include <vector>
+static volatile long table[8];
+int main() {
+    auto* const block = static_cast<volatile long*>(std::malloc(4096));
+    std::vector<long> numbers(512);
+    volatile long local[8];
+    for (int i = 0; i < 10000; ++i) {
+        block[8] = i;
+        local[i & 7] = i;
+        table[i & 7] = i;
+        numbers[64 + (i & 7)] += i;
+    }
+    long sum = block[8] + table[0] + local[0];
+    for (const long each : numbers) sum += each;
+    return sum != 0 ? 0 : 1;
+}
+)~");
+    compile("-O1 -g owners.cpp -o owners", ADDRESS_TRACE " c++");
+    for (const bool is_kept : {false, true}) {
+        outcome traced = trace(is_kept ? "-o owners.trace -- ./owners"
+                                       : "--lines --format json --report found.json -- ./owners");
+        BOOST_TEST(traced.status == 0);
+        std::string text = is_kept
+                               ? run(ADDRESS_TRACE " report --lines --format json owners.trace").out
+                               : text_of(in / "found.json");
+        std::string owners;
+        const auto tables = nlohmann::json::parse(text)["tables"];
+        for (const auto& each : tables) {
+            if (each["name"] != "hottest") continue;
+            for (const auto& row : each["rows"]) owners += row.back().get<std::string>() + '\n';
+        }
+        BOOST_TEST_CONTEXT(owners) {
+            BOOST_TEST(owners.find("4.00 KiB of main owners.cpp:6") != std::string::npos);
+            BOOST_TEST(owners.find("4.00 KiB of main owners.cpp:7") != std::string::npos);
+            BOOST_TEST(owners.find("stack of thread ") != std::string::npos);
+            BOOST_TEST(owners.find("table") != std::string::npos);
+        }
+    }
+}
+
+// operator new in a function that catches: what follows the call is a block of its own.
+BOOST_FIXTURE_TEST_CASE(allocations_are_told_where_the_program_makes_them, fixture) {
+    if (!is_here()) return;
+    write(in / "new.cpp", R"~(
+#include <cstdlib>
+#include <new>
+struct thing { char bytes[24]; thing(); };
+__attribute__((noinline)) thing::thing() { bytes[0] = 1; }
+__attribute__((alloc_size(1, 2), noinline)) void* rows(int n, int of) { return std::malloc(n * of); }
+int main() {
+    void* volatile kept[6];
+    try {
+        kept[0] = new thing;
+        kept[1] = new thing[3];
+        kept[2] = std::calloc(5, 7);
+        kept[3] = std::realloc(kept[2], 100);
+        kept[4] = rows(11, 13);
+        kept[5] = operator new(64, std::align_val_t(64));
+    } catch (...) {
+        return 1;
+    }
+    return kept[0] == kept[1];
+}
+)~");
+    for (const char* const level : {"-O0", "-O2", "-O2 -flto"}) {
+        compile(std::string(level) + " -std=c++17 new.cpp -o new", ADDRESS_TRACE " c++");
+        const outcome traced = trace("--format csv --report found.csv -- ./new");
+        BOOST_TEST(traced.status == 0);
+        BOOST_TEST(traced.err.find("gaps        none") != std::string::npos);
+        // malloc in `rows`, and `rows` itself.
+        const std::string wanted =
+            "allocations,7,-," + std::to_string(24 + 72 + 35 + 100 + 143 * 2 + 64);
+        BOOST_TEST_CONTEXT(text_of(in / "found.csv"))
+        BOOST_TEST(text_of(in / "found.csv").find(wanted) != std::string::npos);
+    }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()
