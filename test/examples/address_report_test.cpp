@@ -135,7 +135,7 @@ struct everything {
     [[nodiscard]] std::vector<table> tables() const {
         return make_tables(found, [](std::uint64_t site) {
             return address_trace::place{site < code + 512 ? "a<b>(int)" : "c & d", "program", site,
-                                        "x.cpp:" + std::to_string(site % 7)};
+                                        "/src/x.cpp", static_cast<int>(site % 7)};
         });
     }
 };
