@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(every_finding_is_in_a_table) {
 
     const auto pictures = draw_all(all.found);
     BOOST_REQUIRE(pictures.size() == 4U);
-    const std::string page = make_page("a <program>", tables, pictures);
+    const std::string page = make_page("a <program>", tables, pictures, {});
     for (const auto& each : pictures) {
         BOOST_TEST(each.svg.starts_with("<svg "));
         BOOST_TEST(each.svg.ends_with("</svg>\n"));
