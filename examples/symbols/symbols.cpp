@@ -24,6 +24,10 @@
 
 namespace symbols {
 
+std::string file_name(const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+}
+
 std::string symbol::name() const {
     if (!function.empty()) return function;
     if (object.empty()) return fmt::format("{:#x}", offset);
@@ -36,7 +40,7 @@ std::string symbol::place() const {
 }
 
 std::string symbol::where() const {
-    if (!file.empty()) return fmt::format("{}:{}", file, line);
+    if (!file.empty()) return fmt::format("{}:{}", file_name(file), line);
     return object;
 }
 
@@ -98,10 +102,6 @@ const Dwfl_Callbacks callbacks{
     .debuginfo_path = nullptr,
 };
 
-[[nodiscard]] std::string file_name(const char* path) {
-    return std::filesystem::path(path).filename().string();
-}
-
 /// What libdw gives as an array to be freed.
 using die_list = std::unique_ptr<Dwarf_Die, decltype(&std::free)>;
 template <class Get>
@@ -154,6 +154,17 @@ template <class Get>
     return is_cxx(of) ? name + "()" : name;
 }
 
+/// libdw leaves a path relative if its folder is, as that of a header of `-I../include` is: to the
+/// folder that the unit was compiled in.
+[[nodiscard]] std::string source_path(Dwarf_Die* unit, const std::string& path) {
+    Dwarf_Attribute attribute;
+    const char* const folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    // That folder may be relative, too (-fdebug-prefix-map), and the path begin with it.
+    if (folder == nullptr || path.starts_with('/') || path.starts_with(folder + std::string("/")))
+        return path;
+    return folder + ('/' + path);
+}
+
 /// A function that was inlined, and the line of the call of it.
 struct inlined_call {
     std::string function, file;
@@ -182,7 +193,7 @@ struct inlined_call {
             dwarf_formudata(dwarf_attr(&scope, DW_AT_call_file, &attribute), &file) == 0;
         const char* const path =
             has_file && files != nullptr ? dwarf_filesrc(files, file, nullptr, nullptr) : nullptr;
-        if (path != nullptr) call.file = file_name(path);
+        if (path != nullptr) call.file = source_path(unit, path);
         if (dwarf_formudata(dwarf_attr(&scope, DW_AT_call_line, &attribute), &line) == 0) {
             call.line = static_cast<int>(line);
         }
@@ -251,7 +262,7 @@ struct object::library {
 };
 
 object::object(const std::string& path, const std::string& build_id)
-    : library_(std::make_unique<library>()), name_(file_name(path.c_str())) {
+    : library_(std::make_unique<library>()), name_(file_name(path)) {
     // A report is made from what is on this machine; it does not wait for a network.
     ::unsetenv("DEBUGINFOD_URLS");  // NOLINT(concurrency-mt-unsafe): of programs with one thread
     problem_ = library_->open(name_, path, build_id);
@@ -288,7 +299,7 @@ std::vector<symbol> object::describe(std::uint64_t looked_at, std::uint64_t addr
     if (unit == nullptr) return {found};
     if (Dwarf_Line* const line = dwarf_getsrc_die(unit, looked_at - bias)) {
         if (const char* const source = dwarf_linesrc(line, nullptr, nullptr)) {
-            found.file = file_name(source);
+            found.file = source_path(unit, source);
             dwarf_lineno(line, &found.line);
         }
     }

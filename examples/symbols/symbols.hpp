@@ -19,14 +19,14 @@ struct symbol {
     std::string function;      ///< demangled; empty: unknown
     std::uint64_t offset = 0;  ///< of the address in the function, or in the object if unknown
     std::string object;        ///< the file's name without its folders; empty: no object
-    std::string file;          ///< of the source; empty: no debug information
+    std::string file;          ///< path of the source; empty: no debug information
     int line = 0;
 
     /// "function", or "object+0x123".
     [[nodiscard]] std::string name() const;
     /// "function+0x12", or "object+0x123".
     [[nodiscard]] std::string place() const;
-    /// "file:line" if known, else "object".
+    /// "file:line" if known, the file without its folders; else "object".
     [[nodiscard]] std::string where() const;
 };
 
@@ -102,6 +102,9 @@ private:
 /// "compress+0x16 compress.c:33": what `object::at` and `before` tell of a place, in one text, with
 /// the line if it is known.
 [[nodiscard]] std::string place_and_line(const std::vector<symbol>& of);
+
+/// A path without its folders.
+[[nodiscard]] std::string file_name(const std::string& path);
 
 /// A demangled C++ name, or the name itself.
 [[nodiscard]] std::string demangle(const char* name);

@@ -135,7 +135,7 @@ struct everything {
     [[nodiscard]] std::vector<table> tables() const {
         return make_tables(found, [](std::uint64_t site) {
             return address_trace::place{site < code + 512 ? "a<b>(int)" : "c & d", "program", site,
-                                        "x.cpp:" + std::to_string(site % 7)};
+                                        "/src/x.cpp", static_cast<int>(site % 7)};
         });
     }
 };
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(every_finding_is_in_a_table) {
 
     const auto pictures = draw_all(all.found);
     BOOST_REQUIRE(pictures.size() == 4U);
-    const std::string page = make_page("a <program>", tables, pictures);
+    const std::string page = make_page("a <program>", tables, pictures, {});
     for (const auto& each : pictures) {
         BOOST_TEST(each.svg.starts_with("<svg "));
         BOOST_TEST(each.svg.ends_with("</svg>\n"));

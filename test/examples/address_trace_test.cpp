@@ -581,6 +581,37 @@ BOOST_FIXTURE_TEST_CASE(hooks_of_gcc_leave_references_out, fixture) {
     BOOST_TEST(hooks("-fsanitize=thread") == 2U);
 }
 
+BOOST_FIXTURE_TEST_CASE(the_page_has_counts_beside_the_lines_of_the_source, fixture) {
+    if (!is_here()) return;
+    run("mkdir code include");
+    write(in / "include/cells.h",
+          "static inline int cell(volatile int *of, int i) {\n    return of[i];\n}\n");
+    write(in / "code/rows.c",
+          "#include \"../include/cells.h\"\nvolatile int row[700];\nint main(void) {\n"
+          "    for (int i = 0; i < 700; ++i)\n        cell(row, i);\n    return 0;\n}\n"
+          "#line 9 \"gone.y\"\nint unused(void) { return row[0]; }\n");
+    compile("-O1 -g rows.c -o ../rows", "cd code && " ADDRESS_TRACE " cc");
+    const auto page_of = [&] {
+        BOOST_TEST(trace("--quiet --html page.html -- ./rows").status == 0);
+        return text_of(in / "page.html");
+    };
+    const auto has = [](const std::string& text, const std::string& what) {
+        return text.find(what) != std::string::npos;
+    };
+    const std::string page = page_of();
+    BOOST_TEST(has(page, "/include/cells.h</b> "), page);
+    BOOST_TEST(
+        has(page, "<td>700</td><td></td><td></td><td class=\"code\">    return of[i];</td>"));
+    BOOST_TEST(has(page, "/code/rows.c</b> "));
+    BOOST_TEST(!has(page, "gone.y"));  // it was not called
+    BOOST_TEST(!has(page, "class=\"warning\""));
+    // Then a header is changed, and then it is gone.
+    run("touch -d 'now + 1 hour' include/cells.h");
+    BOOST_TEST(has(page_of(), "cells.h is newer than the program (rows): lines may be others."));
+    run("rm include/cells.h");
+    BOOST_TEST(has(page_of(), "cells.h cannot be shown: No such file or directory.</p>"));
+}
+
 BOOST_FIXTURE_TEST_CASE(what_is_wrong_is_told, fixture) {
     const outcome none = trace("-- ./there_is_none");
     BOOST_TEST(none.status == 127);

@@ -51,6 +51,19 @@ struct reference_counts {
                 break;
         }
     }
+    void add(const reference_counts& of) noexcept {
+        loads += of.loads;
+        stores += of.stores;
+        blocks += of.blocks;
+        enters += of.enters;
+        exits += of.exits;
+        updates += of.updates;
+        failed_compares += of.failed_compares;
+        bytes_loaded += of.bytes_loaded;
+        bytes_stored += of.bytes_stored;
+        bytes_updated += of.bytes_updated;
+        bytes_compared += of.bytes_compared;
+    }
     [[nodiscard]] std::uint64_t references() const noexcept {
         return data() + blocks + enters + exits;
     }

@@ -3,9 +3,13 @@
 
 #include "by_place.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace address_trace {
@@ -45,7 +49,8 @@ counts_by_place sum_by_place(std::span<const site_count> sites,
         first_block first;
     };
     std::map<std::pair<std::string, std::uint64_t>, function> functions;  // by object and start
-    std::map<std::pair<std::string, std::string>, place_counts> lines;
+    std::map<std::tuple<std::string, std::string, int>, place_counts> lines;
+    std::map<std::string, std::set<std::string>> files;  // their paths by their names
     for (std::size_t id = 0; id < sites.size(); ++id) {
         const site_count& site = sites[id];
         if (site.count == 0) continue;
@@ -64,11 +69,20 @@ counts_by_place sum_by_place(std::span<const site_count> sites,
         if (site.kind == reference_kind::block && site.site < in.first.site) {
             in.first = {site.site, site.count};
         }
-        if (at.line.empty()) continue;
-        place_counts& line = lines[{at.object, at.line}];
-        line.name = std::move(at.line);
-        line.object = std::move(at.object);
+        if (at.file.empty()) continue;
+        place_counts& line = lines[{at.object, at.file, at.line}];
+        if (line.file.empty()) {
+            files[symbols::file_name(at.file)].insert(at.file);
+            line.name = at.where();
+            line.object = std::move(at.object);
+            line.file = std::move(at.file);
+            line.line = at.line;
+        }
         add_site(line, site, static_cast<site_id>(id), caches);
+    }
+    for (auto& [key, each] : lines) {
+        if (files[symbols::file_name(each.file)].size() > 1)
+            each.name = fmt::format("{}:{}", each.file, each.line);
     }
     counts_by_place out;
     for (auto& [key, each] : functions) {

@@ -18,7 +18,9 @@ namespace address_trace {
 
 struct place_counts {
     std::string name;    ///< of a function, or "file:line"
-    std::string object;  ///< the file that it is in
+    std::string object;  ///< path of the program or library that it is in
+    std::string file;    ///< of a line: path of the source
+    int line = 0;        ///< 0: the compiler named none
     reference_counts counts;
     /// Of a function: how often it was entered. Where it was not compiled with hooks for that, how
     /// often its first block ran: a loop back to there is counted, too.
@@ -28,7 +30,9 @@ struct place_counts {
 
 struct counts_by_place {
     std::vector<place_counts> functions;
-    std::vector<place_counts> lines;  ///< of sites whose line is known
+    /// Of sites whose file is known. A name has the file's folders only if another file has the
+    /// same name without them.
+    std::vector<place_counts> lines;
 };
 
 /// Both, those with the most references first. `caches`: all that there are, one after the other.

@@ -36,19 +36,35 @@ th { border-bottom: 1px solid #c4cad1; color: #5c6670; font-weight: normal; posi
   background: #fff; }
 tr:nth-child(even) td { background: #f5f6f8; }
 .text { text-align: left; max-width: 420px; overflow: hidden; text-overflow: ellipsis; }
+summary { padding: 6px 0; cursor: pointer; overflow-wrap: anywhere; }
+.warning { color: #8a1f11; overflow-wrap: anywhere; }
+.lines .code, .lines .note, .gap td { text-align: left; padding-left: 12px; }
+td.code { white-space: pre; font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 13px; }
+.lines tr td { padding-top: 0; padding-bottom: 0; background: #fff; vertical-align: baseline; }
+.lines .note, .gap td, i { color: #5c6670; font-style: normal; }
+.lines .gap td { background: #f5f6f8; }
+[class^="heat"], .lines [class^="heat"] td { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.heat1, .lines .heat1 td { background: #fff0db; }
+.heat2, .lines .heat2 td { background: #ffdfb3; }
+.heat3, .lines .heat3 td { background: #ffcb85; }
+.heat4, .lines .heat4 td { background: #ffb357; }
+.heat5, .lines .heat5 td { background: #f99a2c; }
+span[class^="heat"] { padding: 1px 6px; color: #1b1f24; }
+@media print { .wide { max-height: none; overflow: visible; } td.code { white-space: pre-wrap; } }
 </style>
 )page";
 
 }  // namespace
 
 std::string make_page(const std::string& title, std::span<const table> tables,
-                      std::span<const picture> pictures) {
+                      std::span<const picture> pictures, const source_lines& sources) {
     std::string out(page_head);
     out += fmt::format("<title>{0}</title>\n</head>\n<body>\n<h1>{0}</h1>\n<nav>",
                        heap::escaped(title));
     for (const table& each : tables) {
         out += fmt::format("<a href=\"#{0}\">{0}</a> ", heap::escaped(each.name));
     }
+    if (!sources.empty()) out += "<a href=\"#files\">files</a> ";
     out += "</nav>\n";
     for (const table& each : tables) {
         const auto drawn = std::ranges::find(pictures, each.name, &picture::name);
@@ -59,6 +75,7 @@ std::string make_page(const std::string& title, std::span<const table> tables,
         }
         out += section;
     }
+    out += sources.as_html();
     return out + "</body>\n</html>\n";
 }
 

@@ -9,12 +9,13 @@
 #include <string>
 
 #include "pictures.hpp"
+#include "source_lines.hpp"
 #include "table.hpp"
 
 namespace address_trace {
 
-/// Each picture stands above the table of its name, if there is one.
+/// Each picture stands above the table of its name, if there is one; the sources are the last.
 [[nodiscard]] std::string make_page(const std::string& title, std::span<const table> tables,
-                                    std::span<const picture> pictures);
+                                    std::span<const picture> pictures, const source_lines& sources);
 
 }  // namespace address_trace

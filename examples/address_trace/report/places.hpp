@@ -5,24 +5,36 @@
 /// @file
 /// Where a site is in the source, as the symbol tables and debug information of its object say.
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <heap_recorder/report/stacks.hpp>
 #include <heap_recorder/report/symbols.hpp>
+#include <symbols/symbols.hpp>
 
 namespace address_trace {
 
 struct place {
     std::string function;     ///< the one that has a symbol, or "object+0x123"
-    std::string object;       ///< the file's name; empty: none is known to lie there
+    std::string object;       ///< path of its file; empty: none is known to lie there
     std::uint64_t start = 0;  ///< where the function begins, in its file; without a symbol the site
-    std::string line{};       ///< "file:line", of the innermost inlined function; empty: unknown
-    std::string own_line{};   ///< the same, but not in a header of the system or the compiler
+    std::string file{};       ///< path of the source; empty: unknown
+    int line = 0;             ///< of the innermost inlined function; 0: the compiler named none
+
+    /// "file:line" of the innermost one that is not in a header of the system or the compiler.
+    std::string own_line{};
+
+    /// "file:line", the file without its folders; empty: unknown.
+    [[nodiscard]] std::string where() const {
+        return file.empty() ? "" : symbols::file_name(file) + ':' + std::to_string(line);
+    }
 };
 
 /// Asked once for each site.
@@ -44,14 +56,15 @@ public:
         const heap::symbol &inner = found.front(), &outer = found.back();
         place out;
         out.function = outer.name();
-        out.object = outer.object;
+        out.object = table_.object(at.object).path;
         out.start = outer.function.empty() ? at.address : at.address - outer.offset;
-        if (!inner.file.empty()) out.line = inner.where();
-        for (const heap::symbol& each : found) {
-            if (each.file.empty() || is_of_system(each.file)) continue;
-            out.own_line = each.where();
-            break;
-        }
+        const auto own = std::ranges::find_if(found, [](const heap::symbol& each) {
+            return !each.file.empty() && !is_of_system(each.file);
+        });
+        if (own != found.end()) out.own_line = own->where();
+        if (inner.file.empty()) return out;
+        out.file = one_path(inner.file);
+        out.line = inner.line;
         return out;
     }
 
@@ -65,10 +78,25 @@ private:
         return file.starts_with("/usr/include/") || file.starts_with("/usr/lib/") ||
                file.find("/include/c++/") != file.npos;
     }
+    /// Units that were compiled in different folders name a header by different paths: here each
+    /// file that exists has one. Its own name stays, even if it is a symbolic link.
+    [[nodiscard]] const std::string& one_path(const std::string& of) {
+        const auto [at, is_new] = paths_.try_emplace(of, of);
+        if (!is_new) return at->second;
+        namespace fs = std::filesystem;
+        std::error_code error;
+        const fs::path path(of);
+        if (!fs::exists(path, error)) return at->second;
+        const fs::path folder =
+            fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+        if (!error) at->second = (folder / path.filename()).string();
+        return at->second;
+    }
 
     heap::code_map map_;
     heap::stack_table table_;
     heap::symbolizer names_;
+    std::map<std::string, std::string> paths_;  // by those of debug information
 };
 
 }  // namespace address_trace

@@ -18,6 +18,7 @@
 #include "page.hpp"
 #include "pictures.hpp"
 #include "places.hpp"
+#include "source_lines.hpp"
 
 namespace address_trace {
 namespace {
@@ -106,11 +107,19 @@ void report::write(const std::string& title) {
     if (!out.flush()) cannot_be_written(wanted_.to.empty() ? "stdout" : wanted_.to);
     if (wanted_.page.empty() && wanted_.pictures.empty()) return;
     const auto pictures = draw_all(found_);
-    if (!wanted_.page.empty()) write_file(wanted_.page, make_page(title, tables, pictures));
+    if (!wanted_.page.empty())
+        write_file(wanted_.page, make_page(title, tables, pictures, find_sources()));
     if (wanted_.pictures.empty()) return;
     std::filesystem::create_directories(wanted_.pictures);
     for (const auto& each : pictures)
         write_file(wanted_.pictures + '/' + each.name + ".svg", each.svg);
+}
+
+source_lines report::find_sources() const {
+    const auto caches = found_.cache_results();
+    std::vector<std::string> names;
+    for (const cache_result& each : caches) names.push_back(each.shape.name);
+    return {sum_by_place(all_.sites().all(), caches, where_), std::move(names)};
 }
 
 std::uint64_t report::calls() {

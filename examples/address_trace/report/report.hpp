@@ -15,6 +15,7 @@
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/options.hpp>
 #include "places.hpp"
+#include "source_lines.hpp"
 #include "tables.hpp"
 
 namespace address_trace {
@@ -45,6 +46,7 @@ public:
 
 private:
     class lines;
+    [[nodiscard]] source_lines find_sources() const;
 
     report_settings wanted_;
     analyses all_;

@@ -65,7 +65,7 @@ private:
     [[nodiscard]] std::string site_text(site_id id) {
         if (id >= sites_.size() || sites_[id].site == 0) return "-";
         const place& at = place_at(sites_[id].site);
-        return at.line.empty() ? at.function : at.function + ' ' + at.line;
+        return at.file.empty() ? at.function : at.function + ' ' + at.where();
     }
 
     /// The same, but of the program's own source, where that is known: allocators are inlined.
@@ -179,7 +179,8 @@ private:
             made.columns.emplace_back(column);
         for (const cache_result& each : caches) made.columns.push_back(each.shape.name + " misses");
         for (const place_counts& each : all.first(std::min(most_, all.size()))) {
-            std::vector<cell> row{heap::without_arguments(each.name), each.object};
+            std::vector<cell> row{are_functions ? heap::without_arguments(each.name) : each.name,
+                                  symbols::file_name(each.object)};
             if (are_functions) row.emplace_back(each.calls);
             row.insert(row.end(),
                        {each.counts.blocks, each.counts.loads + each.counts.failed_compares,

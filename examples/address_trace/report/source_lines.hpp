@@ -1,0 +1,73 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The program's source with counts beside its lines, for the page.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "by_place.hpp"
+#include "source_text.hpp"
+
+namespace address_trace {
+
+/// What is shown at most. What counts least is left out, and its share is shown.
+struct source_limits {
+    std::size_t files = 25;
+    std::size_t lines = 250;    ///< of a file, that have counts
+    std::size_t around = 3;     ///< further lines before and after each of them
+    std::size_t columns = 250;  ///< bytes of a line
+};
+
+/// Files and lines are in order of their misses in all caches. If there are none, it is that of
+/// their references. The sources are those that lie at their paths now.
+class source_lines {
+public:
+    source_lines() = default;
+    /// `caches`: names, one for each of place_counts::misses.
+    source_lines(const counts_by_place& of, std::vector<std::string> caches,
+                 const source_limits& limits = {});
+
+    /// No file of source is known.
+    [[nodiscard]] bool empty() const noexcept { return files_.empty(); }
+    /// A section with the id `files`; empty without files. Whatever the sources and their names
+    /// hold, nothing of it is markup.
+    [[nodiscard]] std::string as_html() const;
+
+private:
+    struct counted {
+        reference_counts counts;
+        std::vector<std::uint64_t> misses;
+        std::uint64_t weight = 0;
+    };
+    struct source_file {
+        std::string path;
+        std::set<std::string> objects;  ///< paths of those that were compiled from it
+        std::map<int, counted> lines;
+        std::uint64_t weight = 0, references = 0;
+    };
+
+    [[nodiscard]] std::uint64_t weight_of(const place_counts& of) const;
+    [[nodiscard]] const char* unit() const noexcept { return by_misses_ ? "misses" : "references"; }
+    /// What is shown of a file with `last` lines: by number, with counts or, around them, none.
+    [[nodiscard]] std::map<int, const counted*> rows_of(const source_file& of, int last) const;
+    [[nodiscard]] std::string row_html(int number, const counted* counts,
+                                       const std::string& cell) const;
+    [[nodiscard]] std::string head_html(const source_file& of, const source_text& source,
+                                        bool open) const;
+    [[nodiscard]] std::string file_html(const source_file& of, bool open) const;
+
+    std::vector<std::string> caches_;
+    source_limits limits_;
+    bool by_misses_ = false;
+    std::uint64_t weight_ = 0;  // of the whole program
+    std::vector<source_file> files_;
+};
+
+}  // namespace address_trace

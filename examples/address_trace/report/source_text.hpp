@@ -1,0 +1,48 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A file of source, whatever its path leads to.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace address_trace {
+
+/// Its lines, as clang counts them: they end with "\n", "\r\n" or "\r". Reads regular files only,
+/// as reading from a FIFO or a device may wait for ever, or change what is there.
+class source_text {
+public:
+    static constexpr std::size_t default_most = std::size_t{16} << 20;
+
+    /// `most`: bytes; of a file with more there are no lines. Throws nothing: see `problem`.
+    explicit source_text(const std::string& path, std::size_t most = default_most);
+
+    /// Why there are no lines: "No such file or directory"; empty: they are there.
+    [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+
+    /// How many lines there are.
+    [[nodiscard]] std::size_t size() const noexcept { return begins_.size(); }
+    /// A line without its end. `number`: from 1 to size().
+    [[nodiscard]] std::string_view line(std::size_t number) const;
+
+    /// Whether it was written after that file. False where that is not known.
+    [[nodiscard]] bool is_newer_than(const std::string& object) const;
+
+private:
+    /// The whole file. Without one, `problem_` says why.
+    [[nodiscard]] bool read(const std::string& path, std::size_t most);
+    void find_lines();
+
+    std::string text_, problem_;
+    std::vector<std::uint32_t> begins_;  // of lines in text_
+    struct stat status_ {};
+};
+
+}  // namespace address_trace
