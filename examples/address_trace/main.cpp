@@ -57,24 +57,23 @@ void tell(const run_result& of, report& found, bool kept) {
     tell("gaps", gaps_text(of));
     tell("traced", describe(found.coverage()));
     if (!of.living.empty())
-        tell("living", fmt::format("{} processes go on untraced: {} (--wait waits for them)",
+        tell("living", fmt::format("{} processes continue untraced: {} (--wait waits for them)",
                                    of.living.size(), fmt::join(of.living, ", ")));
     if (of.counts.unseen != 0)
         tell("unseen",
-             fmt::format("{} executions of assembler or instructions of which it is not known what "
-                         "they reference",
+             fmt::format("{} executions of assembler or instructions whose references are unknown",
                          of.counts.unseen));
     if (of.counts.cut_off != 0)
         tell("cut off",
-             fmt::format("{} references by a jump out of a signal handler, or the end of "
-                         "a thread, before they were made",
-                         of.counts.cut_off));
+             fmt::format(
+                 "{} hook calls by a jump out of a signal handler, or by the end of a thread",
+                 of.counts.cut_off));
     if (of.counts.suppressed != 0)
-        tell("suppressed",
-             fmt::format("{} references of or into the tracing itself", of.counts.suppressed));
+        tell("suppressed", fmt::format("{} references by the tracing itself, or to its buffers",
+                                       of.counts.suppressed));
     if (of.counts.self_fed != 0)
-        tell("self-fed", fmt::format("{} references are of the tracing itself: it feeds itself",
-                                     of.counts.self_fed));
+        tell("self-fed",
+             fmt::format("{} references were made by the tracing itself", of.counts.self_fed));
     for (const cache_result& cache : found.found().cache_results()) {
         const miss_counts all = cache.all();
         std::string by;
@@ -84,7 +83,8 @@ void tell(const run_result& of, report& found, bool kept) {
             by += fmt::format("{}{} by {} instructions", by.empty() ? "" : ", ",
                               cache.fetches.misses, cache.fetches.references);
         if (cache.unknown_blocks != 0)
-            by += fmt::format(", {} blocks of code that is not known", cache.unknown_blocks);
+            by += fmt::format(", {} executions of blocks whose code is unknown",
+                              cache.unknown_blocks);
         tell(cache.shape.name,
              fmt::format("{} misses of {} ({:.2f} %), {}: {}", all.misses, all.references,
                          all.references == 0 ? 0.0
@@ -98,8 +98,7 @@ void tell(const run_result& of, report& found, bool kept) {
 [[nodiscard]] bool lacks_function(const report& found) {
     const std::string missing = found.found().fed->chosen().missing();
     if (missing.empty()) return false;
-    std::cerr << "address-trace: no function that has hooks is named '" << missing
-              << "' in what the program loaded\n";
+    std::cerr << "address-trace: no loaded function with hooks is named '" << missing << "'\n";
     return true;
 }
 
@@ -121,8 +120,7 @@ void tell(const run_result& of, report& found, bool kept) {
     const bool lacks = lacks_function(found);
     if (!lacks && found.found().fed->sites().size() == 0) {
         std::cerr << "address-trace: " << wanted.run.command[0]
-                  << " made no reference that could be traced: was it compiled and linked by "
-                     "`address-trace cc`?\n";
+                  << " called no hook: was it compiled and linked by `address-trace cc`?\n";
     }
     if (!wanted.quiet) {
         tell(result, found, !wanted.run.output.empty());

@@ -22,108 +22,109 @@ void add_report_options(CLI::App& to, report_settings& into) {
         ->option_text("NAME=SIZE,LINE,WAYS[,REPLACEMENT]")
         ->allow_extra_args(false);
     to.add_option("--coherent", into.coherent,
-                  "A cache for each thread, kept coherent by MESI: misses that sharing costs, "
+                  "One cache per thread, kept coherent by MESI: misses caused by sharing, "
                   "invalidations, and bytes written back")
         ->option_text("NAME=SIZE,LINE,WAYS");
     to.add_flag("--lines", into.lines,
-                "The cache lines that are used most, and those that threads share falsely");
-    to.add_flag("--reuse", into.reuse, "How many other lines are used before a line is again");
-    to.add_flag("--strides", into.strides, "By which steps each place in the code goes on");
-    to.add_flag("--working-set", into.working_set, "How much memory is in use, over time");
+                "The most used cache lines, falsely shared lines, and their owners");
+    to.add_flag("--reuse", into.reuse, "How many other lines are used before the same line again");
+    to.add_flag("--strides", into.strides, "The address steps of each instruction");
+    to.add_flag("--working-set", into.working_set, "The memory in use over time");
     to.add_flag_function(
         "--all",
         [&into](std::int64_t) { into.lines = into.reuse = into.strides = into.working_set = true; },
         "All of these four");
     to.add_option("--format", into.format,
-                  "Of the report: text; csv for spreadsheets; json for programs; lackey or din, "
-                  "which are the references themselves, a line each")
+                  "Format of the report: text, csv, json; lackey and din print the references "
+                  "themselves, one per line")
         ->option_text("FORMAT")
         ->check(CLI::IsMember({"text", "csv", "json", "lackey", "din"}));
     to.add_option("--from", into.chosen.from,
-                  "Analyses from where a function of this name begins, in any thread; again after "
-                  "each --to")
+                  "Analyses only from the start of a function of this name, in any thread; again "
+                  "after each --to")
         ->option_text("FUNCTION");
-    to.add_option("--to", into.chosen.to, "And to where this function begins")
+    to.add_option("--to", into.chosen.to, "Analyses only up to the start of this function")
         ->option_text("FUNCTION");
-    to.add_option("--skip", into.chosen.skip, "Leaves out the first so many references of these")
+    to.add_option("--skip", into.chosen.skip, "Skips the first N references")
         ->option_text("N")
         ->transform(CLI::AsSizeValue(true));
-    to.add_option("--window", into.chosen.window, "Analyses so many references, and no more")
+    to.add_option("--window", into.chosen.window, "Analyses at most N references")
         ->option_text("N")
         ->transform(CLI::AsSizeValue(true))
         ->check(CLI::PositiveNumber);
-    to.add_option("--html", into.page, "Everything on one page, with pictures")
+    to.add_option("--html", into.page, "Writes all results and the source to one page")
         ->option_text("FILE");
-    to.add_option("--svg", into.pictures, "Writes each picture as a file")->option_text("FOLDER");
+    to.add_option("--svg", into.pictures, "Writes each picture to a file")->option_text("FOLDER");
 }
 
 }  // namespace
 
 bool parse(int argc, char** argv, options& into, int& status) {
     CLI::App app(
-        "Traces each load, store and block of a program, and analyses them while it runs.\n"
+        "Traces every load, store and block of a program, and analyses them while it runs.\n"
         "  make CC='address-trace cc' CXX='address-trace c++'\n"
         "  address-trace run --cache D1=32K,64,8 -- PROGRAM ARGS",
         "address-trace");
     app.set_version_flag("--version", "address-trace " TRACE_RING_VERSION);
     app.require_subcommand(1);
     // What follows these is the compiler's; main.cpp takes it.
-    app.add_subcommand("cc",
-                       "clang, for programs that can be traced: arguments as of a C compiler");
-    app.add_subcommand("c++", "clang++, likewise");
-    auto& run = *app.add_subcommand("run", "Runs a program that was compiled so, and traces it");
-    run.add_option(
-           "-o,--output", into.run.output,
-           "Keeps the trace; an older trace of that name is replaced. trace-reduce reads it")
+    app.add_subcommand("cc", "Compiles and links C with hooks: takes the arguments of clang");
+    app.add_subcommand("c++", "Compiles and links C++ with hooks: takes the arguments of clang++");
+    auto& run = *app.add_subcommand("run", "Runs a program compiled by cc or c++, and traces it");
+    run.add_option("-o,--output", into.run.output,
+                   "Keeps the trace, for `report` and trace-reduce; replaces an older trace")
         ->option_text("FILE");
     run.add_option("--limit", into.run.limit,
-                   "Bytes of that file at most (16G); then gaps are told")
+                   "Largest size of that file (16G); references beyond it are reported as a gap")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{1} << 20, std::uint64_t{1} << 42));
     bool on_the_fly = false;
     run.add_flag("--on-the-fly", on_the_fly,
-                 "Analyses without a trace on disk, as it does without --output anyway")
+                 "Analyses without a trace on disk; the default without --output")
         ->excludes("--output");
     run.add_option(
            "--buffer", into.run.buffer,
-           "Bytes between the program and the analysis (8M): when they are full the program "
-           "waits")
+           "Size of the buffer between program and analysis (8M); the program waits while it "
+           "is full")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{256} << 10, std::uint64_t{1} << 36));
     bool goes_on = false;
     run.add_flag("--no-stop", goes_on,
-                 "The program never waits; what there is no room for is a gap, which is told");
+                 "The program never waits; references that find no room are reported as a gap");
     run.add_flag("--wait", into.run.waits,
-                 "Waits for processes that outlive the program, too; else they go on untraced");
+                 "Also waits for processes that outlive the program; otherwise they continue "
+                 "untraced");
     run.add_option("--untraced", into.untraced,
-                   "The same program as it is without address-trace: runs it first, with the same "
-                   "arguments, and tells how far tracing distorts")
+                   "The same program compiled without hooks: runs it first, with the same "
+                   "arguments, and reports how much tracing distorts")
         ->option_text("PROGRAM");
     run.add_flag("--traces-itself", into.run.itself,
-                 "Traces the tracing, too, if it was compiled with hooks: to see that it was not");
-    run.add_flag("--quiet", into.quiet, "Says nothing of its own but errors");
+                 "Also traces the tracing itself, to check that it has no hooks");
+    run.add_flag("--quiet", into.quiet, "Prints no summary");
     add_report_options(run, into.report);
-    run.add_option("--report", into.report.to, "Where the report goes; without it there is none")
-        ->option_text("FILE");
-    run.add_option("PROGRAM", into.run.command, "The program, and its arguments; put -- before it")
+    run.add_option("--report", into.report.to, "Writes a report to this file")->option_text("FILE");
+    run.add_option("PROGRAM", into.run.command, "The program and its arguments, after --")
         ->option_text("ARGS...")
         ->required();
-    auto& report = *app.add_subcommand("report", "Analyses a trace that was kept");
+    auto& report = *app.add_subcommand("report", "Analyses a kept trace");
     report.add_option("TRACE", into.trace, "What `run --output` wrote")->required();
     add_report_options(report, into.report);
-    report.add_option("-o,--output", into.report.to, "Where the report goes, instead of stdout")
+    report
+        .add_option("-o,--output", into.report.to,
+                    "Writes the report to this file instead of stdout")
         ->option_text("FILE");
     app.footer(
-        "Environment of cc and c++: ADDRESS_TRACE_CC and ADDRESS_TRACE_CXX are the compilers, "
+        "Environment of cc and c++: ADDRESS_TRACE_CC and ADDRESS_TRACE_CXX name the compilers; "
         "ADDRESS_TRACE_CALLS=1\n"
-        "traces where functions begin and end, too.\n"
-        "Exit status: the program's; 128 and the signal's number if a signal ended it; 125 if "
+        "also traces where functions begin and end.\n"
+        "Exit status: that of the program; 128 plus the signal's number if a signal ended it; 125 "
+        "if "
         "address-trace\n"
-        "fails itself, 126 if the program cannot be executed, 127 if there is none of that name.");
+        "itself fails, 126 if the program cannot be executed, 127 if it does not exist.");
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return std::string("address-trace: ") + error.what() + " (--help tells more)\n";
+        return std::string("address-trace: ") + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);

@@ -55,7 +55,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         "of "
         "that name.");
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return std::string("branch-trace: ") + error.what() + " (--help tells more)\n";
+        return std::string("branch-trace: ") + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);

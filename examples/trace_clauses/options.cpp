@@ -97,7 +97,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         "without a\n"
         "program, 0.");
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return std::string("trace-clauses: ") + error.what() + " (--help tells more)\n";
+        return std::string("trace-clauses: ") + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);

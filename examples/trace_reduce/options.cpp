@@ -337,7 +337,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
     app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return std::string("trace-reduce: ") + error.what() + " (--help tells more)\n";
+        return std::string("trace-reduce: ") + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);

@@ -1127,7 +1127,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
         BOOST_TEST(made.text.find(text) != std::string::npos, made.text);
     };
     const std::string known = std::string(" -- ") + CLAUSE_KNOWN_64;
-    says("", "--help tells more");
+    says("", "see --help");
     says("-e '@@end { }'", "PROGRAM, -p or --all is required");
     says("--all --children -e '@@end { }'", "--all excludes --children");
     says("-p 1 -e '@@end { }'" + known, "one of -p, --all and PROGRAM is enough");

@@ -166,7 +166,8 @@ private:
         // absent: unknown_blocks (examples/address_trace_test)
         if (unknown != 0)
             made.note = fmt::format(
-                "{} times a block ran whose code is not known: each is one instruction of a byte.",
+                "{} executions of blocks whose code is unknown: each counts as one instruction of "
+                "one byte.",
                 heap::count_text(unknown));
     }
 

@@ -279,7 +279,7 @@ int main(int argc, char** argv) {
         "program "
         "cannot be executed, 127 if there is none\nof that name.");
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return std::string(own) + ": " + error.what() + " (--help tells more)\n";
+        return std::string(own) + ": " + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);
