@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 
+#include "../../symbols/symbols.hpp"
 #include "object_file.hpp"
 
 namespace address_trace {
@@ -71,21 +72,34 @@ struct hook_addresses {
     return out;
 }
 
-/// Where functions begin, as the table that unwinders search has them; sorted.
-[[nodiscard]] std::vector<std::uint64_t> function_starts(const object_file& in) {
-    std::vector<std::uint64_t> out;
+/// Where functions begin; sorted.
+struct function_starts {
+    std::vector<std::uint64_t> all;
+    std::string unknown;  ///< why there are none; empty: they are known
+};
+
+/// As the table that unwinders search has them.
+[[nodiscard]] function_starts find_functions(const object_file& in) {
     const section* const table = in.find(".eh_frame_hdr");
     constexpr std::size_t head = 12;
     constexpr std::uint8_t usual[] = {1, 0x1B, 0x03, 0x3B};  // what all linkers write
-    if (table == nullptr || table->bytes.size() < head ||
-        !std::equal(std::begin(usual), std::end(usual), table->bytes.begin()))
-        return out;
-    const auto count = static_cast<std::uint32_t>(word_at(table->bytes, 8));
-    for (std::size_t i = 0; i < count && head + i * 8 + 8 <= table->bytes.size(); ++i) {
-        out.push_back(table->head.sh_addr + static_cast<std::uint64_t>(
-                                                std::int64_t{word_at(table->bytes, head + i * 8)}));
+    constexpr std::size_t table_encoding = 3;
+    constexpr std::uint8_t omitted = 0xFF;
+    if (table == nullptr || table->bytes.size() < sizeof usual ||
+        table->bytes[table_encoding] == omitted)
+        return {{}, "it has no table of functions, .eh_frame_hdr"};
+    if (!std::equal(std::begin(usual), std::end(usual), table->bytes.begin()))
+        return {{}, "its table of functions, .eh_frame_hdr, has an unusual encoding"};
+    const std::size_t count =
+        table->bytes.size() < head ? 0 : static_cast<std::uint32_t>(word_at(table->bytes, 8));
+    if (table->bytes.size() < head + count * 8)
+        return {{}, "its table of functions, .eh_frame_hdr, is cut off"};
+    function_starts out;
+    for (std::size_t i = 0; i < count; ++i) {
+        out.all.push_back(table->head.sh_addr + static_cast<std::uint64_t>(std::int64_t{
+                                                    word_at(table->bytes, head + i * 8)}));
     }
-    std::ranges::sort(out);
+    std::ranges::sort(out.all);
     return out;
 }
 
@@ -117,8 +131,13 @@ struct hook_addresses {
     const object_file file(module.path);
     out.unknown = file.problem(module.build_id);
     if (!out.unknown.empty()) return out;
+    // What has no code, as a library of pictures has none, has no functions either.
+    const bool has_code = std::ranges::any_of(file.sections(), &section::is_code);
+    auto functions = find_functions(file);
+    if (has_code || file.sections().empty()) out.unknown = std::move(functions.unknown);
+    if (!out.unknown.empty()) return out;
+    const auto& starts = functions.all;
     const hook_addresses hooks = find_hooks(file);
-    const auto starts = function_starts(file);
     const auto calls = hook_calls(file, hooks);
     for (const section& each : file.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
@@ -155,22 +174,33 @@ std::vector<object_coverage> find_coverage(std::span<const loaded_module> module
     return out;
 }
 
+std::string describe_unknown(std::span<const object_coverage> all) {
+    constexpr std::size_t most = 3;
+    std::string out;
+    std::size_t count = 0;
+    for (const object_coverage& each : all) {
+        if (each.unknown.empty() || ++count > most) continue;
+        out += fmt::format("{}{} ({})", count == 1 ? "" : ", ", symbols::file_name(each.path),
+                           each.unknown);
+    }
+    return count > most ? out + fmt::format(" and {} more", count - most) : out;
+}
+
 std::string describe(std::span<const object_coverage> all) {
     object_coverage sum;
-    std::size_t hooked = 0, unknown = 0;
+    std::size_t hooked = 0;
     for (const object_coverage& each : all) {
         sum.functions += each.functions;
         sum.hooked_functions += each.hooked_functions;
         sum.bytes += each.bytes;
         sum.hooked_bytes += each.hooked_bytes;
         hooked += each.hooked_functions != 0;
-        unknown += !each.unknown.empty();
     }
     std::string out = fmt::format("{} of {} of code, {} of {} functions, in {} of {} objects",
                                   heap::bytes_text(sum.hooked_bytes), heap::bytes_text(sum.bytes),
                                   sum.hooked_functions, sum.functions, hooked, all.size());
-    if (unknown != 0) out += fmt::format("; {} objects cannot be read", unknown);
-    return out;
+    const std::string unknown = describe_unknown(all);
+    return unknown.empty() ? out : out + "; not known: " + unknown;
 }
 
 }  // namespace address_trace
