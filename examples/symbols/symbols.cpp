@@ -220,7 +220,8 @@ struct object::library {
     [[nodiscard]] std::string open(const std::string& name, const std::string& path,
                                    const std::string& build_id) {
         if (session == nullptr) return dwfl_errmsg(-1);
-        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        // Not a pipe, which would be waited for.
+        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0) return "cannot be opened";
         dwfl_report_begin(session);
         module = dwfl_report_elf(session, name.c_str(), path.c_str(), fd, 0, true);

@@ -603,13 +603,43 @@ BOOST_FIXTURE_TEST_CASE(the_page_has_counts_beside_the_lines_of_the_source, fixt
     BOOST_TEST(
         has(page, "<td>700</td><td></td><td></td><td class=\"code\">    return of[i];</td>"));
     BOOST_TEST(has(page, "/code/rows.c</b> "));
-    BOOST_TEST(!has(page, "gone.y"));  // it was not called
+    BOOST_TEST(!has(page, "gone.y</b>"));  // it was not called
     BOOST_TEST(!has(page, "class=\"warning\""));
     // Then a header is changed, and then it is gone.
     run("touch -d 'now + 1 hour' include/cells.h");
     BOOST_TEST(has(page_of(), "cells.h is newer than the program (rows): lines may be others."));
     run("rm include/cells.h");
     BOOST_TEST(has(page_of(), "cells.h cannot be shown: No such file or directory.</p>"));
+}
+
+BOOST_FIXTURE_TEST_CASE(of_an_object_without_a_table_of_functions_it_is_told, fixture) {
+    if (!is_here()) return;
+    write(in / "known.c", known);
+    compile("-O1 known.c -o known -Wl,--no-eh-frame-hdr");
+    const auto has_reason = [&](const std::string& reason) {
+        const outcome traced = trace("--format csv --report all.csv -- ./known");
+        BOOST_TEST(traced.of("loads") == 1000);
+        BOOST_TEST(traced.err.find("; not known: known (" + reason + ")\n") != std::string::npos,
+                   traced.err);
+        BOOST_TEST(text_of(in / "all.csv").find("/known,-,-,-,-,\"" + reason + "\"\n") !=
+                       std::string::npos,
+                   text_of(in / "all.csv"));
+    };
+    has_reason("it has no table of functions, .eh_frame_hdr");
+    compile("-O1 known.c -o known");
+    BOOST_TEST(trace("-- ./known").err.find("not known") == std::string::npos);
+    run("objcopy --dump-section .eh_frame_hdr=table known");
+    std::string table = text_of(in / "table");
+    BOOST_REQUIRE(table.size() > 12);
+    table[3] = 0x1B;
+    write(in / "table", table);
+    run("objcopy --update-section .eh_frame_hdr=table known");
+    has_reason("its table of functions, .eh_frame_hdr, has an unusual encoding");
+    table[3] = 0x3B;
+    table[10] = 1;
+    write(in / "table", table);
+    run("objcopy --update-section .eh_frame_hdr=table known");
+    has_reason("its table of functions, .eh_frame_hdr, is cut off");
 }
 
 BOOST_FIXTURE_TEST_CASE(what_is_wrong_is_told, fixture) {

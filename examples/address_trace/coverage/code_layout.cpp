@@ -171,7 +171,7 @@ code_layout::object_code code_layout::read(const loaded_module& module) {
     const object_file file(module.path);
     if (!file.problem(module.build_id).empty()) return out;
     const hook_addresses hooks = find_hooks(file);
-    const auto starts = function_starts(file);
+    const auto starts = find_functions(file).all;
     const auto calls = hook_calls(file, hooks);
     function_decoder decode;
     for (const section& each : file.sections()) {

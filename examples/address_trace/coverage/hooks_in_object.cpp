@@ -70,20 +70,27 @@ hook_addresses find_hooks(const object_file& in) {
     return out;
 }
 
-std::vector<std::uint64_t> function_starts(const object_file& in) {
-    std::vector<std::uint64_t> out;
+function_starts find_functions(const object_file& in) {
     const section* const table = in.find(".eh_frame_hdr");
     constexpr std::size_t head = 12;
     constexpr std::uint8_t usual[] = {1, 0x1B, 0x03, 0x3B};  // what all linkers write
-    if (table == nullptr || table->bytes.size() < head ||
-        !std::equal(std::begin(usual), std::end(usual), table->bytes.begin()))
-        return out;
-    const auto count = static_cast<std::uint32_t>(word_at(table->bytes, 8));
-    for (std::size_t i = 0; i < count && head + i * 8 + 8 <= table->bytes.size(); ++i) {
-        out.push_back(table->head.sh_addr + static_cast<std::uint64_t>(
-                                                std::int64_t{word_at(table->bytes, head + i * 8)}));
+    constexpr std::size_t table_encoding = 3;
+    constexpr std::uint8_t omitted = 0xFF;
+    if (table == nullptr || table->bytes.size() < sizeof usual ||
+        table->bytes[table_encoding] == omitted)
+        return {{}, "it has no table of functions, .eh_frame_hdr"};
+    if (!std::equal(std::begin(usual), std::end(usual), table->bytes.begin()))
+        return {{}, "its table of functions, .eh_frame_hdr, has an unusual encoding"};
+    const std::size_t count =
+        table->bytes.size() < head ? 0 : static_cast<std::uint32_t>(word_at(table->bytes, 8));
+    if (table->bytes.size() < head + count * 8)
+        return {{}, "its table of functions, .eh_frame_hdr, is cut off"};
+    function_starts out;
+    for (std::size_t i = 0; i < count; ++i) {
+        out.all.push_back(table->head.sh_addr + static_cast<std::uint64_t>(std::int64_t{
+                                                    word_at(table->bytes, head + i * 8)}));
     }
-    std::ranges::sort(out);
+    std::ranges::sort(out.all);
     return out;
 }
 

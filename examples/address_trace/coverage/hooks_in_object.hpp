@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "object_file.hpp"
@@ -39,7 +39,13 @@ struct hook_call {
 /// All calls, sorted. Linear in the code.
 [[nodiscard]] std::vector<hook_call> hook_calls(const object_file& in, const hook_addresses& hooks);
 
-/// Where functions begin, as the table that unwinders search has them; sorted.
-[[nodiscard]] std::vector<std::uint64_t> function_starts(const object_file& in);
+/// Where functions begin; sorted.
+struct function_starts {
+    std::vector<std::uint64_t> all;
+    std::string unknown;  ///< why there are none; empty: they are known
+};
+
+/// According to the table that unwinders search.
+[[nodiscard]] function_starts find_functions(const object_file& in);
 
 }  // namespace address_trace

@@ -9,6 +9,7 @@
 #include <heap_recorder/report/quantity.hpp>
 #include <map>
 
+#include "../../symbols/symbols.hpp"
 #include "hooks_in_object.hpp"
 #include "object_file.hpp"
 
@@ -20,8 +21,13 @@ namespace {
     const object_file file(module.path);
     out.unknown = file.problem(module.build_id);
     if (!out.unknown.empty()) return out;
+    // What has no code, as a library of pictures has none, has no functions either.
+    const bool has_code = std::ranges::any_of(file.sections(), &section::is_code);
+    auto functions = find_functions(file);
+    if (has_code || file.sections().empty()) out.unknown = std::move(functions.unknown);
+    if (!out.unknown.empty()) return out;
+    const auto& starts = functions.all;
     const hook_addresses hooks = find_hooks(file);
-    const auto starts = function_starts(file);
     const auto calls = hook_calls(file, hooks);
     for (const section& each : file.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
@@ -58,22 +64,33 @@ std::vector<object_coverage> find_coverage(std::span<const loaded_module> module
     return out;
 }
 
+std::string describe_unknown(std::span<const object_coverage> all) {
+    constexpr std::size_t most = 3;
+    std::string out;
+    std::size_t count = 0;
+    for (const object_coverage& each : all) {
+        if (each.unknown.empty() || ++count > most) continue;
+        out += fmt::format("{}{} ({})", count == 1 ? "" : ", ", symbols::file_name(each.path),
+                           each.unknown);
+    }
+    return count > most ? out + fmt::format(" and {} more", count - most) : out;
+}
+
 std::string describe(std::span<const object_coverage> all) {
     object_coverage sum;
-    std::size_t hooked = 0, unknown = 0;
+    std::size_t hooked = 0;
     for (const object_coverage& each : all) {
         sum.functions += each.functions;
         sum.hooked_functions += each.hooked_functions;
         sum.bytes += each.bytes;
         sum.hooked_bytes += each.hooked_bytes;
         hooked += each.hooked_functions != 0;
-        unknown += !each.unknown.empty();
     }
     std::string out = fmt::format("{} of {} of code, {} of {} functions, in {} of {} objects",
                                   heap::bytes_text(sum.hooked_bytes), heap::bytes_text(sum.bytes),
                                   sum.hooked_functions, sum.functions, hooked, all.size());
-    if (unknown != 0) out += fmt::format("; {} objects cannot be read", unknown);
-    return out;
+    const std::string unknown = describe_unknown(all);
+    return unknown.empty() ? out : out + "; not known: " + unknown;
 }
 
 }  // namespace address_trace

@@ -26,11 +26,16 @@ struct object_coverage {
     std::string unknown{};                      ///< why nothing else is known; empty: it is
 };
 
-/// Of each object that was loaded, those with hooks first. What cannot be read, or has another
-/// build id by now, is there with the reason. Linear in the code of objects that know hooks.
+/// Of each object that was loaded, those with hooks first. What cannot be read, has another build
+/// id by now, or no table of functions, is there with the reason. Linear in the code of objects
+/// that know hooks.
 [[nodiscard]] std::vector<object_coverage> find_coverage(std::span<const loaded_module> modules);
 
-/// "12 of 40 functions, 3.1 KiB of 9.0 KiB of code, in 1 of 5 objects".
+/// "libx.so (it has no table of functions, .eh_frame_hdr) and 2 more": those of which nothing is
+/// known. Empty: there are none.
+[[nodiscard]] std::string describe_unknown(std::span<const object_coverage> all);
+
+/// "3.1 KiB of 9.0 KiB of code, 12 of 40 functions, in 1 of 5 objects", and what is not known.
 [[nodiscard]] std::string describe(std::span<const object_coverage> all);
 
 }  // namespace address_trace

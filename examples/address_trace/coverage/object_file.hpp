@@ -11,11 +11,13 @@
 #include <libelf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <trace_ring/instrument/modules.hpp>
@@ -40,15 +42,21 @@ struct section {
 class object_file {
 public:
     explicit object_file(const std::string& path)
-        : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-        if (!fd_ || ::elf_version(EV_CURRENT) == EV_NONE) return;
-        elf_.reset(::elf_begin(fd_.get(), ELF_C_READ_MMAP, nullptr));
-        std::size_t names = 0;
-        if (elf_ == nullptr || ::elf_kind(elf_.get()) != ELF_K_ELF ||
-            ::elf_getshdrstrndx(elf_.get(), &names) != 0) {
-            elf_.reset();
+        // Not a pipe, which would be waited for.
+        : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+        if (!fd_) {
+            unreadable_ = "its file cannot be opened: " + std::generic_category().message(errno);
             return;
         }
+        ::elf_version(EV_CURRENT);
+        elf_.reset(::elf_begin(fd_.get(), ELF_C_READ_MMAP, nullptr));
+        std::size_t names = 0;
+        if (elf_ == nullptr || ::elf_kind(elf_.get()) != ELF_K_ELF) {
+            unreadable_ = "its file is no ELF file";
+        } else if (::elf_getshdrstrndx(elf_.get(), &names) != 0) {
+            unreadable_ = "its file has no names of sections";
+        }
+        if (!unreadable_.empty()) return;
         for (Elf_Scn* each = nullptr; (each = ::elf_nextscn(elf_.get(), each)) != nullptr;) {
             section made;
             if (::gelf_getshdr(each, &made.head) == nullptr) continue;
@@ -63,7 +71,7 @@ public:
     }
     /// Why it is not the file of that build id; empty: it is.
     [[nodiscard]] std::string problem(const std::string& id) const {
-        if (elf_ == nullptr) return "its file cannot be read";
+        if (!unreadable_.empty()) return unreadable_;
         return build_id() == id ? "" : "its file is another one by now";
     }
     [[nodiscard]] const std::vector<section>& sections() const { return sections_; }
@@ -117,6 +125,7 @@ private:
     }
 
     trace_ring::file_descriptor fd_;
+    std::string unreadable_;  // why; empty: it is an ELF file
     std::unique_ptr<Elf, ends_elf> elf_;
     std::vector<section> sections_;
 };

@@ -39,11 +39,11 @@ tr:nth-child(even) td { background: #f5f6f8; }
 summary { padding: 6px 0; cursor: pointer; overflow-wrap: anywhere; }
 .warning { color: #8a1f11; overflow-wrap: anywhere; }
 .lines .code, .lines .note, .gap td { text-align: left; padding-left: 12px; }
-td.code { white-space: pre; font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 13px; }
+td.code { white-space: pre; font: 13px ui-monospace, "DejaVu Sans Mono", monospace; }
 .lines tr td { padding-top: 0; padding-bottom: 0; background: #fff; vertical-align: baseline; }
 .lines .note, .gap td, i { color: #5c6670; font-style: normal; }
 .lines .gap td { background: #f5f6f8; }
-[class^="heat"], .lines [class^="heat"] td { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+[class^="heat"] { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .heat1, .lines .heat1 td { background: #fff0db; }
 .heat2, .lines .heat2 td { background: #ffdfb3; }
 .heat3, .lines .heat3 td { background: #ffcb85; }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <numeric>
 #include <string_view>
@@ -145,17 +144,24 @@ std::string source_lines::as_html() const {
 
 std::map<int, const source_lines::counted*> source_lines::rows_of(const source_file& of,
                                                                   int last) const {
-    std::vector<std::pair<std::uint64_t, int>> all;
-    for (const auto& [number, each] : of.lines) all.emplace_back(each.weight, number);
-    std::ranges::stable_sort(all, std::greater{}, &std::pair<std::uint64_t, int>::first);
-    all.resize(std::min(all.size(), limits_.lines));
+    struct ranked {
+        std::uint64_t weight, references;
+        int number;
+    };
+    std::vector<ranked> all;
+    for (const auto& [number, each] : of.lines)
+        all.push_back({each.weight, each.counts.references(), number});
+    std::ranges::stable_sort(all, [](const ranked& a, const ranked& b) {
+        return std::pair(a.weight, a.references) > std::pair(b.weight, b.references);
+    });
+    if (all.size() > limits_.lines) all.resize(limits_.lines);
     std::map<int, const counted*> out;
     const auto add = [&](int number) {
         const auto its = of.lines.find(number);
         out.try_emplace(number, its == of.lines.end() ? nullptr : &its->second);
     };
     const auto around = static_cast<int>(limits_.around);
-    for (const auto& [weight, number] : all) {
+    for (const auto& [weight, references, number] : all) {
         add(number);
         if (number < 1 || number > last) continue;
         for (int each = std::max(1, number - around); each <= std::min(last, number + around);

@@ -40,12 +40,12 @@ bool source_text::read(const std::string& path, std::size_t most) {
         problem_ = S_ISDIR(status_.st_mode) ? "a directory" : "not a regular file";
         return false;
     }
-    const auto bytes = static_cast<std::uint64_t>(status_.st_size);
+    const auto bytes = static_cast<std::size_t>(status_.st_size);
     if (bytes > most) {
         problem_ = "too large: " + heap::bytes_text(bytes);
         return false;
     }
-    text_.resize(static_cast<std::size_t>(bytes));
+    text_.resize(bytes);
     std::size_t done = 0;
     while (done < text_.size()) {
         const auto got = ::read(file.get(), text_.data() + done, text_.size() - done);

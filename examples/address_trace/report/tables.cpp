@@ -115,6 +115,9 @@ private:
             }
         }
         made.note = "What the other code references is not in the trace.";
+        // In full: a column may have no room for a reason.
+        if (const std::string unknown = describe_unknown(of_.objects); !unknown.empty())
+            made.note += " Not known: " + unknown + '.';
     }
 
     void coherence(const coherent_caches& of) {
