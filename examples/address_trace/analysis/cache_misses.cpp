@@ -3,40 +3,54 @@
 
 #include "cache_misses.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace address_trace {
 namespace {
 
-[[nodiscard]] unsigned bytes_of(const sited_reference& each) noexcept {
-    return each.is_data() ? each.size : 1;
+[[nodiscard]] cache_request::kind kind_of(const sited_reference& each) noexcept {
+    if (!each.is_data()) return cache_request::kind::fetch;
+    return each.is_store() ? cache_request::kind::store : cache_request::kind::load;
+}
+
+[[nodiscard]] cache_request request_of(const sited_reference& each) noexcept {
+    return {kind_of(each), each.site, each.address, each.is_data() ? each.size : 1};
+}
+
+[[nodiscard]] bool has_fast_level(const cache_levels& levels) {
+    return levels.are_plain() && std::ranges::all_of(levels.all.front(), cache::serves);
 }
 
 }  // namespace
 
-cache_misses::cache_misses(cache_levels levels) : levels_(std::move(levels)) {
-    for (const cache_level& shapes : levels_.all) {
-        taken_by made{none, none};
-        for (const cache_shape& shape : shapes) {
-            if (shape.takes_data()) made.data = all_.size();
-            if (shape.takes_code()) made.code = all_.size();
-            all_.emplace_back(shape);
-        }
-        by_level_.push_back(made);
-    }
+cache_misses::cache_misses(cache_levels levels)
+    : levels_(std::move(levels)), others_(levels_, has_fast_level(levels_) ? 1 : 0) {
     const cache_level& first = levels_.all.front();
-    asks_for_moves_ = first.size() == 1 && line_moves::serve(first.front());
+    if (has_fast_level(levels_)) {
+        for (const cache_shape& shape : first) {
+            if (shape.takes_data()) data_ = fast_.size();
+            if (shape.takes_code()) code_ = fast_.size();
+            fast_.emplace_back(shape);
+        }
+    }
+    asks_for_moves_ = levels_.are_plain() && first.size() == 1 && line_moves::serve(first.front());
 }
 
 void cache_misses::take(const sited_run& run) {
-    for (simulated& each : all_) {
+    for (simulated& each : fast_) {
         if (each.by_site.size() < run.sites) each.by_site.resize(run.sites);
     }
+    others_.expect_sites(run.sites);
     if (asks_for_moves_) return take_moves(run);
-    const taken_by first = by_level_.front();
-    if (first.code == none) {
+    if (fast_.empty()) {
+        for (const sited_reference& each : run.all) {
+            if (each.is_data() || each.kind == reference_kind::block)
+                others_.request(request_of(each));
+        }
+    } else if (code_ == none) {
         take_first<true, false>(run.all);
-    } else if (first.data == none) {
+    } else if (data_ == none) {
         take_first<false, true>(run.all);
     } else {
         take_first<true, true>(run.all);
@@ -44,23 +58,31 @@ void cache_misses::take(const sited_run& run) {
 }
 
 void cache_misses::take_moves(const sited_run& run) {
-    simulated& first = all_[by_level_.front().data];
+    if (fast_.empty()) {
+        std::uint64_t loads = run.moves.loads, stores = run.moves.stores;
+        for (const std::uint32_t number : run.moves.moving) {
+            const sited_reference& each = run.all[number];
+            --(each.is_store() ? stores : loads);
+            others_.request(request_of(each));
+        }
+        return others_.add_hits(loads, stores);
+    }
+    simulated& first = fast_[data_];
     const auto lines = first.lines.look_up();
     first.by_kind[0].references += run.moves.loads;
     first.by_kind[1].references += run.moves.stores;
     for (const std::uint32_t number : run.moves.moving) {
         const sited_reference& each = run.all[number];
         if (!lines.reference(each.address, each.size)) [[unlikely]]
-            missed(each, 0);
+            missed(each);
     }
 }
 
 // Counts in registers, once for each way of looking at a run: this is the loop that costs.
 template <bool Data, bool Code>
 void cache_misses::take_first(std::span<const sited_reference> run) {
-    const taken_by first = by_level_.front();
-    const auto data = all_[Data ? first.data : first.code].lines.look_up();
-    const auto code = all_[Code ? first.code : first.data].lines.look_up();
+    const auto data = fast_[Data ? data_ : code_].lines.look_up();
+    const auto code = fast_[Code ? code_ : data_].lines.look_up();
     std::uint64_t loads = 0, stores = 0, blocks = 0;
     for (const sited_reference& each : run) {
         bool there = true;
@@ -75,40 +97,30 @@ void cache_misses::take_first(std::span<const sited_reference> run) {
             there = code.reference(each.address, 1);
         }
         if (!there) [[unlikely]]
-            missed(each, 0);
+            missed(each);
     }
     if constexpr (Data) {
-        all_[first.data].by_kind[0].references += loads;
-        all_[first.data].by_kind[1].references += stores;
+        fast_[data_].by_kind[0].references += loads;
+        fast_[data_].by_kind[1].references += stores;
     }
-    if constexpr (Code) all_[first.code].by_kind[2].references += blocks;
+    if constexpr (Code) fast_[code_].by_kind[2].references += blocks;
 }
 
-void cache_misses::missed(const sited_reference& each, std::size_t level) {
-    const std::size_t kind = !each.is_data() ? 2 : each.is_store() ? 1 : 0;
-    const auto of = [&](const taken_by& l) { return each.is_data() ? l.data : l.code; };
-    for (;;) {
-        simulated& missing = all_[of(by_level_[level])];
-        ++missing.by_kind[kind].misses;
-        ++missing.by_site[each.site];
-        do {
-            if (++level == by_level_.size()) return;
-        } while (of(by_level_[level]) == none);
-        simulated& next = all_[of(by_level_[level])];
-        ++next.by_kind[kind].references;
-        if (next.lines.look_up().reference(each.address, bytes_of(each))) return;
-    }
+void cache_misses::missed(const sited_reference& each) {
+    simulated& first = fast_[each.is_data() ? data_ : code_];
+    ++first.by_kind[static_cast<std::size_t>(kind_of(each))].misses;
+    ++first.by_site[each.site];
+    if (levels_.all.size() > 1) others_.request(request_of(each));
 }
 
 std::vector<cache_result> cache_misses::results() const {
     std::vector<cache_result> out;
-    std::size_t at = 0;
-    for (const cache_level& shapes : levels_.all) {
-        for (const cache_shape& shape : shapes) {
-            const simulated& each = all_[at++];
-            out.push_back({shape, each.by_kind[0], each.by_kind[1], each.by_kind[2], each.by_site});
-        }
+    for (std::size_t at = 0; at < fast_.size(); ++at) {
+        const simulated& each = fast_[at];
+        out.push_back({levels_.all.front()[at], each.by_kind[0], each.by_kind[1], each.by_kind[2],
+                       each.by_site});
     }
+    for (cache_result& each : others_.results()) out.push_back(std::move(each));
     return out;
 }
 

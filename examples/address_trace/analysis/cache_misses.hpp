@@ -7,7 +7,8 @@
 ///
 /// As cachegrind counts: a reference that lies on several lines is one, and a miss if any of them
 /// was missing. Then the whole reference is asked of the next level. What is written is allocated,
-/// too. All threads share the caches, in the order of the runs.
+/// too. All threads share the caches, in the order of the runs. cache_hierarchy has the rules of
+/// levels with more words than a replacement.
 ///
 /// A block is one reference of one byte, where its code begins: how long it is, is not known. So
 /// code that goes on to another line without a branch is not fetched there, and misses of code are
@@ -20,28 +21,12 @@
 #include <vector>
 
 #include "cache.hpp"
+#include "cache_hierarchy.hpp"
+#include "cache_result.hpp"
 #include "cache_shape.hpp"
 #include "run.hpp"
 
 namespace address_trace {
-
-struct miss_counts {
-    std::uint64_t references = 0, misses = 0;
-
-    friend bool operator==(const miss_counts&, const miss_counts&) = default;
-};
-
-/// What came of one cache.
-struct cache_result {
-    cache_shape shape;
-    miss_counts loads, stores, blocks;
-    std::vector<std::uint64_t> by_site;  ///< misses; a site that is not in it has none
-
-    [[nodiscard]] miss_counts all() const noexcept {
-        return {loads.references + stores.references + blocks.references,
-                loads.misses + stores.misses + blocks.misses};
-    }
-};
 
 class cache_misses final : public analysis {
 public:
@@ -62,20 +47,19 @@ private:
         std::array<miss_counts, 3> by_kind;  // of loads, stores, blocks
         std::vector<std::uint64_t> by_site;
     };
-    // The numbers in all_ of what a level has; none: it is not asked.
-    struct taken_by {
-        std::size_t data, code;
-    };
     static constexpr std::size_t none = ~std::size_t{0};
 
     void take_moves(const sited_run& run);
     template <bool Data, bool Code>
     void take_first(std::span<const sited_reference> run);
-    void missed(const sited_reference& each, std::size_t level);
+    void missed(const sited_reference& each);
 
     cache_levels levels_;
-    std::vector<simulated> all_;
-    std::vector<taken_by> by_level_;
+    // The caches of the first level, if `cache` can be each of them, and the numbers of those that
+    // take data and code. The other levels are the hierarchy; without a fast level, all are.
+    std::vector<simulated> fast_;
+    std::size_t data_ = none, code_ = none;
+    cache_hierarchy others_;
     bool asks_for_moves_ = false;
 };
 
