@@ -38,6 +38,24 @@ void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
 
+[[nodiscard]] std::string cache_text(const cache_result& of) {
+    const miss_counts all = of.all();
+    std::string out = fmt::format(
+        "{} misses of {} ({:.2f} %), {} by loads, {} by stores", all.misses, all.references,
+        all.references == 0
+            ? 0.0
+            : 100.0 * static_cast<double>(all.misses) / static_cast<double>(all.references),
+        of.loads.misses, of.stores.misses);
+    if (of.written)
+        out += fmt::format("; {} bytes written back, {} still dirty", of.written->back,
+                           of.written->still_dirty);
+    if (of.invalidated) out += fmt::format("; {} lines invalidated", *of.invalidated);
+    if (of.prefetched)
+        out += fmt::format("; {} lines prefetched, {} used", of.prefetched->lines,
+                           of.prefetched->used);
+    return out + ": " + describe(of.shape);
+}
+
 void tell(const run_result& of, report& found, bool kept) {
     const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
@@ -75,16 +93,8 @@ void tell(const run_result& of, report& found, bool kept) {
     if (of.counts.self_fed != 0)
         tell("self-fed", fmt::format("{} references are of the tracing itself: it feeds itself",
                                      of.counts.self_fed));
-    for (const cache_result& cache : found.found().cache_results()) {
-        const miss_counts all = cache.all();
-        tell(cache.shape.name,
-             fmt::format("{} misses of {} ({:.2f} %), {} by loads, {} by stores: {}", all.misses,
-                         all.references,
-                         all.references == 0 ? 0.0
-                                             : 100.0 * static_cast<double>(all.misses) /
-                                                   static_cast<double>(all.references),
-                         cache.loads.misses, cache.stores.misses, describe(cache.shape)));
-    }
+    for (const cache_result& cache : found.found().cache_results())
+        tell(cache.shape.name, cache_text(cache));
 }
 
 [[nodiscard]] int run(const options& wanted) {
