@@ -38,6 +38,28 @@ void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
 
+[[nodiscard]] std::string cache_text(const cache_result& of) {
+    const miss_counts all = of.all();
+    std::string out = fmt::format("{} misses of {} ({:.2f} %)", all.misses, all.references,
+                                  all.references == 0 ? 0.0
+                                                      : 100.0 * static_cast<double>(all.misses) /
+                                                            static_cast<double>(all.references));
+    if (of.shape.takes_data())
+        out += fmt::format(", {} by loads, {} by stores", of.loads.misses, of.stores.misses);
+    if (of.shape.takes_code())
+        out += fmt::format(", {} by {} fetches", of.fetches.misses, of.fetches.references);
+    if (of.unknown_blocks != 0)
+        out += fmt::format("; {} executions of blocks whose code is unknown", of.unknown_blocks);
+    if (of.written)
+        out += fmt::format("; {} bytes written back, {} still dirty", of.written->back,
+                           of.written->still_dirty);
+    if (of.invalidated) out += fmt::format("; {} lines invalidated", *of.invalidated);
+    if (of.prefetched)
+        out += fmt::format("; {} lines prefetched, {} used", of.prefetched->lines,
+                           of.prefetched->used);
+    return out + ": " + describe(of.shape);
+}
+
 void tell(const run_result& of, report& found, bool kept) {
     const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
@@ -74,24 +96,8 @@ void tell(const run_result& of, report& found, bool kept) {
     if (of.counts.self_fed != 0)
         tell("self-fed",
              fmt::format("{} references were made by the tracing itself", of.counts.self_fed));
-    for (const cache_result& cache : found.found().cache_results()) {
-        const miss_counts all = cache.all();
-        std::string by;
-        if (cache.shape.takes_data())
-            by = fmt::format("{} by loads, {} by stores", cache.loads.misses, cache.stores.misses);
-        if (cache.shape.takes_code())
-            by += fmt::format("{}{} by {} instructions", by.empty() ? "" : ", ",
-                              cache.fetches.misses, cache.fetches.references);
-        if (cache.unknown_blocks != 0)
-            by += fmt::format(", {} executions of blocks whose code is unknown",
-                              cache.unknown_blocks);
-        tell(cache.shape.name,
-             fmt::format("{} misses of {} ({:.2f} %), {}: {}", all.misses, all.references,
-                         all.references == 0 ? 0.0
-                                             : 100.0 * static_cast<double>(all.misses) /
-                                                   static_cast<double>(all.references),
-                         by, describe(cache.shape)));
-    }
+    for (const cache_result& cache : found.found().cache_results())
+        tell(cache.shape.name, cache_text(cache));
 }
 
 /// A function that was asked for is not there: nothing was analysed.

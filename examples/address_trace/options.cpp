@@ -17,9 +17,12 @@ void add_report_options(CLI::App& to, report_settings& into) {
           "--cache", into.caches,
           "Counts the misses of a cache: D1=32K,64,8 is one of 32 KiB, lines of 64 bytes "
           "and 8 ways; L1=48K,64,12+L2=2M,64,16 are two levels, D1=32K,64,8/I1=32K,64,8 a "
-          "split one, TLB=64,4096,4 is 64 pages of 4 KiB; a fourth word is the replacement: "
-          "lru, fifo, plru, random or random:SEED. May be there several times")
-        ->option_text("NAME=SIZE,LINE,WAYS[,REPLACEMENT]")
+          "split one, TLB=64,4096,4 is 64 pages of 4 KiB. Words may follow, in any order: the "
+          "replacement, which is lru, fifo, plru, random or random:SEED; inclusive or exclusive, "
+          "on a level behind another; write-back, which counts the bytes that dirty lines write; "
+          "next, a prefetcher that brings the next line when one is missing. May be there several "
+          "times")
+        ->option_text("NAME=SIZE,LINE,WAYS[,WORD...]")
         ->allow_extra_args(false);
     to.add_option("--coherent", into.coherent,
                   "One cache per thread, kept coherent by MESI: misses caused by sharing, "

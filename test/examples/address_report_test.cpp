@@ -187,6 +187,37 @@ BOOST_AUTO_TEST_CASE(every_finding_is_in_a_table) {
     BOOST_TEST(page.find("default-src 'none'") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(columns_of_words_are_there_if_a_cache_has_the_word) {
+    const auto caches = [](const std::vector<std::string>& levels) {
+        address_trace::analyses fed;
+        address_trace::findings found;
+        found.fed = &fed;
+        for (const std::string& each : levels)
+            found.caches.push_back(
+                &fed.make<address_trace::cache_misses>(address_trace::parse_cache_levels(each)));
+        for (const auto& each : patterns(2000)) feed(fed, each.all);
+        return named(make_tables(found, [](std::uint64_t) { return address_trace::place{}; }),
+                     "caches");
+    };
+    BOOST_TEST(caches({"D1=4K,64,2", "D1=4K,64,2,fifo"}).columns.size() == 8U);
+    const table some = caches({"D1=4K,64,2", "D1=1K,64,2,write-back", "D1=1K,64,2,next"});
+    BOOST_TEST(as_csv(some).find("of code,written back,still dirty,prefetched,used\n") !=
+               std::string::npos);
+    for (const auto& row : some.rows) BOOST_TEST(row.size() == some.columns.size());
+    BOOST_TEST(some.rows[0][8].text == "-");
+    BOOST_TEST(some.rows[1][8].count > 64U);
+    BOOST_TEST(some.rows[1][9].count % 64 == 0U);
+    BOOST_TEST(some.rows[1][10].text == "-");
+    BOOST_TEST(some.rows[2][10].count > some.rows[2][11].count);
+    const table all = caches({"L1=4K,64,2+L2=16K,64,4,inclusive"});
+    BOOST_TEST(all.columns.back() == "invalidated");
+    BOOST_TEST(all.rows[0].back().count > 0U);
+    BOOST_TEST(all.rows[1].back().text == "-");
+    BOOST_TEST(all.note.find("Written back") != std::string::npos);
+    BOOST_TEST(all.note.find("inclusive") != std::string::npos);
+    BOOST_TEST(all.note.find("Prefetched") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(of_nothing_there_are_tables_and_no_pictures_but_that_of_the_caches) {
     everything all;
     for (const table& each : all.tables()) BOOST_TEST(!as_text(each, {}).empty());

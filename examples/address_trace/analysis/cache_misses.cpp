@@ -3,34 +3,62 @@
 
 #include "cache_misses.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace address_trace {
+namespace {
+
+using asked = cache_request::kind;
+
+[[nodiscard]] cache_request request_of(const sited_reference& data) noexcept {
+    return {data.is_store() ? asked::store : asked::load, data.site, data.address, data.size};
+}
+
+/// Calls `visit(number, address)` for each line of a block's code.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_line(const block_code& of, unsigned shift,
+                                                 Visit visit) {
+    const std::uint64_t last = (of.address + of.bytes - 1) >> shift;
+    for (std::uint64_t line = of.address >> shift; line <= last; ++line) visit(line, line << shift);
+}
+
+[[nodiscard]] bool has_fast_level(const cache_levels& levels) {
+    return levels.are_plain() && std::ranges::all_of(levels.all.front(), cache::serves);
+}
+
+}  // namespace
 
 cache_misses::cache_misses(cache_levels levels, code_of code)
-    : levels_(std::move(levels)), code_(std::move(code)) {
-    for (const cache_level& shapes : levels_.all) {
-        taken_by made{none, none};
-        for (const cache_shape& shape : shapes) {
-            if (shape.takes_data()) made.data = all_.size();
-            if (shape.takes_code()) made.code = all_.size();
-            all_.emplace_back(shape);
-        }
-        by_level_.push_back(made);
-    }
+    : levels_(std::move(levels)),
+      code_of_(std::move(code)),
+      others_(levels_, has_fast_level(levels_) ? 1 : 0) {
     const cache_level& first = levels_.all.front();
-    asks_for_moves_ = first.size() == 1 && line_moves::serve(first.front());
+    if (has_fast_level(levels_)) {
+        for (const cache_shape& shape : first) {
+            if (shape.takes_data()) data_ = fast_.size();
+            if (shape.takes_code()) code_ = fast_.size();
+            fast_.emplace_back(shape);
+        }
+    }
+    asks_for_moves_ = levels_.are_plain() && first.size() == 1 && line_moves::serve(first.front());
 }
 
 void cache_misses::take(const sited_run& run) {
-    for (simulated& each : all_) {
+    for (simulated& each : fast_) {
         if (each.by_site.size() < run.sites) each.by_site.resize(run.sites);
     }
+    others_.expect_sites(run.sites);
     if (asks_for_moves_) return take_moves(run);
-    const taken_by first = by_level_.front();
-    if (first.code == none) {
+    if (fast_.empty()) {
+        for (const sited_reference& each : run.all) {
+            if (each.is_data()) others_.request(request_of(each));
+            if (each.kind == reference_kind::block) fetch(each);
+        }
+    } else if (code_ == none) {
         take_first<true, false>(run.all);
-    } else if (first.data == none) {
+    } else if (data_ == none) {
         take_first<false, true>(run.all);
     } else {
         take_first<true, true>(run.all);
@@ -38,84 +66,97 @@ void cache_misses::take(const sited_run& run) {
 }
 
 void cache_misses::take_moves(const sited_run& run) {
-    simulated& first = all_[by_level_.front().data];
+    if (fast_.empty()) {
+        std::uint64_t loads = run.moves.loads, stores = run.moves.stores;
+        for (const std::uint32_t number : run.moves.moving) {
+            const sited_reference& each = run.all[number];
+            --(each.is_store() ? stores : loads);
+            others_.request(request_of(each));
+        }
+        return others_.add_hits(loads, stores, 0);
+    }
+    simulated& first = fast_[data_];
     const auto lines = first.lines.look_up();
-    first.by_kind[load].references += run.moves.loads;
-    first.by_kind[store].references += run.moves.stores;
+    first.by_kind[0].references += run.moves.loads;
+    first.by_kind[1].references += run.moves.stores;
     for (const std::uint32_t number : run.moves.moving) {
         const sited_reference& each = run.all[number];
         if (!lines.reference(each.address, each.size)) [[unlikely]]
-            missed(missing_data(each), 0);
+            missed(request_of(each));
     }
 }
 
 // Counts in registers, once for each way of looking at a run: this is the loop that costs.
 template <bool Data, bool Code>
 void cache_misses::take_first(std::span<const sited_reference> run) {
-    const taken_by first = by_level_.front();
-    const auto data = all_[Data ? first.data : first.code].lines.look_up();
-    const auto code = all_[Code ? first.code : first.data].lines.look_up();
+    const auto data = fast_[Data ? data_ : code_].lines.look_up();
+    const auto code = fast_[Code ? code_ : data_].lines.look_up();
     std::uint64_t loads = 0, stores = 0, instructions = 0;
-    const std::uint64_t line = std::uint64_t{1} << code.shift;
     for (const sited_reference& each : run) {
         if (each.is_data()) {
             if constexpr (Data) {
                 stores += each.is_store();
                 loads += !each.is_store();
                 if (!data.reference(each.address, each.size)) [[unlikely]]
-                    missed(missing_data(each), 0);
+                    missed(request_of(each));
             }
         } else if (Code && each.kind == reference_kind::block) {
             const block_code& block = code_at(each);
             instructions += block.instructions;
-            const std::uint64_t end = block.address + block.bytes;
-            for (std::uint64_t at = block.address / line * line; at < end; at += line) {
-                if (!code.touch(at / line)) [[unlikely]]
-                    missed({fetch, each.site, at, static_cast<unsigned>(line)}, 0);
-            }
+            for_each_line(block, code.shift, [&](std::uint64_t line, std::uint64_t address) {
+                if (!code.touch(line)) [[unlikely]]
+                    missed({asked::fetch, each.site, address, std::uint64_t{1} << code.shift});
+            });
         }
     }
     if constexpr (Data) {
-        all_[first.data].by_kind[load].references += loads;
-        all_[first.data].by_kind[store].references += stores;
+        fast_[data_].by_kind[0].references += loads;
+        fast_[data_].by_kind[1].references += stores;
     }
-    if constexpr (Code) all_[first.code].by_kind[fetch].references += instructions;
+    if constexpr (Code) fast_[code_].by_kind[2].references += instructions;
+}
+
+// The hierarchy counts each line as a reference.
+void cache_misses::fetch(const sited_reference& block) {
+    const cache_level& first = levels_.all.front();
+    const auto shape = std::ranges::find_if(first, &cache_shape::takes_code);
+    if (shape == first.end()) return;
+    const block_code& code = code_at(block);
+    const auto shift = static_cast<unsigned>(std::countr_zero(shape->line));
+    std::uint64_t more = code.instructions;
+    for_each_line(code, shift, [&](std::uint64_t, std::uint64_t address) {
+        others_.request({asked::fetch, block.site, address, shape->line});
+        --more;
+    });
+    others_.add_hits(0, 0, more);
 }
 
 const block_code& cache_misses::code_at(const sited_reference& block) {
     if (block.site >= code_by_site_.size()) code_by_site_.resize(block.site + std::size_t{1});
     block_code& known = code_by_site_[block.site];
     if (known.bytes != 0) return known;
-    if (const auto found = code_ ? code_(block.address) : std::nullopt) return known = *found;
+    if (const auto found = code_of_ ? code_of_(block.address) : std::nullopt) return known = *found;
     ++unknown_blocks_;
     return unknown_ = {block.address, 1, 1};
 }
 
-void cache_misses::missed(const missing& what, std::size_t level) {
-    const auto of = [&](const taken_by& l) { return what.is == fetch ? l.code : l.data; };
-    for (;;) {
-        simulated& at = all_[of(by_level_[level])];
-        ++at.by_kind[what.is].misses;
-        ++at.by_site[what.site];
-        do {
-            if (++level == by_level_.size()) return;
-        } while (of(by_level_[level]) == none);
-        simulated& next = all_[of(by_level_[level])];
-        ++next.by_kind[what.is].references;
-        if (next.lines.look_up().reference(what.address, what.bytes)) return;
-    }
+void cache_misses::missed(const cache_request& what) {
+    simulated& first = fast_[what.is == asked::fetch ? code_ : data_];
+    ++first.by_kind[static_cast<std::size_t>(what.is)].misses;
+    ++first.by_site[what.site];
+    if (levels_.all.size() > 1) others_.request(what);
 }
 
 std::vector<cache_result> cache_misses::results() const {
     std::vector<cache_result> out;
-    std::size_t at = 0;
-    for (const cache_level& shapes : levels_.all) {
-        for (const cache_shape& shape : shapes) {
-            const simulated& each = all_[at++];
-            out.push_back({shape, each.by_kind[load], each.by_kind[store], each.by_kind[fetch],
-                           shape.takes_code() ? unknown_blocks_ : 0, each.by_site});
-        }
+    for (std::size_t at = 0; at < fast_.size(); ++at) {
+        const simulated& each = fast_[at];
+        out.push_back({levels_.all.front()[at], each.by_kind[0], each.by_kind[1], each.by_kind[2],
+                       0, each.by_site});
     }
+    for (cache_result& each : others_.results()) out.push_back(std::move(each));
+    for (cache_result& each : out)
+        each.unknown_blocks = each.shape.takes_code() ? unknown_blocks_ : 0;
     return out;
 }
 

@@ -9,7 +9,9 @@
 #include <bit>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 namespace address_trace {
 namespace {
@@ -59,13 +61,41 @@ void parse_replacement(std::string_view text, std::string_view part, cache_shape
     const std::string_view name = text.substr(0, text.find(':'));
     const auto found = std::ranges::find(replacement_names, name, &replacement_name::name);
     if (found == std::end(replacement_names))
-        refuse(part, fmt::format("'{}' is no replacement: lru, fifo, plru or random", text));
+        refuse(part, fmt::format("'{}' is not lru, fifo, plru, random, inclusive, exclusive, "
+                                 "write-back or next",
+                                 text));
     into.leaves = found->is;
     if (name.size() == text.size()) return;
     const std::uint64_t seed = parse_number(text.substr(name.size() + 1), part);
     if (into.leaves != replacement::random || seed > std::numeric_limits<std::uint32_t>::max())
         refuse(part, fmt::format("'{}': only random has a seed, of 32 bits", text));
     into.seed = static_cast<std::uint32_t>(seed);
+}
+
+/// The words behind SIZE,LINE,WAYS.
+void parse_words(std::span<const std::string_view> words, std::string_view part,
+                 cache_shape& into) {
+    bool has_replacement = false;
+    for (const std::string_view word : words) {
+        if (std::ranges::count(words, word) > 1)
+            refuse(part, fmt::format("'{}' is there twice", word));
+        if (word == "inclusive" || word == "exclusive") {
+            if (into.holds != inclusion::neither)
+                refuse(part, "a cache is inclusive or exclusive, not both");
+            into.holds = word == "inclusive" ? inclusion::inclusive : inclusion::exclusive;
+        } else if (word == "write-back") {
+            into.writes_back = true;
+        } else if (word == "next") {
+            into.fetches_next = true;
+        } else {
+            parse_replacement(word, part, into);
+            if (std::exchange(has_replacement, true))
+                refuse(part, "a cache has one replacement, not two");
+        }
+    }
+    if (into.writes_back && into.is_tlb()) refuse(part, "a TLB writes nothing back");
+    if (into.writes_back && !into.takes_data())
+        refuse(part, "a cache of code alone writes nothing back");
 }
 
 [[nodiscard]] cache_shape parse_shape(std::string_view part) {
@@ -76,10 +106,10 @@ void parse_replacement(std::string_view text, std::string_view part, cache_shape
     }
     shape.name = part.substr(0, equals);
     const auto numbers = split(part.substr(equals + 1), ',');
-    if (numbers.size() != 3 && numbers.size() != 4) {
+    if (numbers.size() < 3) {
         refuse(part, shape.is_tlb() ? "expected ENTRIES,PAGE,WAYS" : "expected SIZE,LINE,WAYS");
     }
-    if (numbers.size() == 4) parse_replacement(numbers[3], part, shape);
+    parse_words(std::span(numbers).subspan(3), part, shape);
     std::uint64_t size = parse_number(numbers[0], part);
     shape.line = parse_number(numbers[1], part);
     const std::uint64_t ways = parse_number(numbers[2], part);
@@ -104,19 +134,81 @@ void parse_replacement(std::string_view text, std::string_view part, cache_shape
     return shape;
 }
 
+/// The nearest cache before a level that is asked for data, or code; null: there is none.
+[[nodiscard]] const cache_shape* before(const cache_levels& levels,
+                                        bool (cache_shape::*takes)() const noexcept) {
+    const cache_shape* out = nullptr;
+    for (const cache_level& level : levels.all) {
+        const auto at = std::ranges::find_if(level, takes);
+        if (at != level.end()) out = &*at;
+        if (out == nullptr) break;  // the first level does not take it, so no level is asked
+    }
+    return out;
+}
+
+/// Whether a level can be inclusive or exclusive, as `shape` says, of the levels before it.
+void check_inclusion(std::string_view part, const cache_shape& shape, const cache_levels& levels) {
+    if (shape.holds == inclusion::neither) return;
+    if (levels.all.empty()) refuse(part, "the first level cannot be inclusive or exclusive");
+    if (shape.holds == inclusion::exclusive && shape.is_tlb())
+        refuse(part, "a TLB cannot be exclusive");
+    const cache_shape* const of_data = before(levels, &cache_shape::takes_data);
+    const cache_shape* const of_code = before(levels, &cache_shape::takes_code);
+    if ((of_data == nullptr || !shape.takes_data()) && (of_code == nullptr || !shape.takes_code()))
+        refuse(part, "no level before it takes what it takes");
+    if (of_data == of_code && !(shape.takes_data() && shape.takes_code()))
+        refuse(part, "it must take data and code, as the level before it does");
+    // Then what leaves the level before would have two ways.
+    for (const cache_shape* const each : {of_data, of_code}) {
+        if (shape.holds == inclusion::exclusive && of_data != nullptr && of_code != nullptr &&
+            of_data != of_code && each->takes_data() && each->takes_code())
+            refuse(part,
+                   fmt::format("a level of data or code alone is between it and {}", each->name));
+    }
+    for (const cache_level& level : levels.all) {
+        for (const cache_shape& inner : level) {
+            if (!(inner.takes_data() && shape.takes_data()) &&
+                !(inner.takes_code() && shape.takes_code()))
+                continue;
+            if (inner.is_tlb() != shape.is_tlb())
+                refuse(part, "a cache cannot be inclusive or exclusive of a TLB");
+            if (inner.line != shape.line)
+                refuse(part, fmt::format("its lines must be of {} bytes, as those of {} are",
+                                         inner.line, inner.name));
+        }
+    }
+}
+
 }  // namespace
+
+bool cache_levels::any(bool (*is)(const cache_shape&)) const noexcept {
+    return std::ranges::any_of(
+        all, [is](const cache_level& level) { return std::ranges::any_of(level, is); });
+}
+bool cache_levels::are_plain() const noexcept {
+    return !any([](const cache_shape& each) { return !each.is_plain(); });
+}
+bool cache_levels::count_writes() const noexcept {
+    return !are_plain() && !any([](const cache_shape& each) { return each.is_tlb(); });
+}
 
 cache_levels parse_cache_levels(std::string_view text) {
     cache_levels levels;
     for (const std::string_view level : split(text, '+')) {
         cache_level caches;
-        for (const std::string_view part : split(level, '/')) caches.push_back(parse_shape(part));
+        for (const std::string_view part : split(level, '/')) {
+            caches.push_back(parse_shape(part));
+            check_inclusion(part, caches.back(), levels);
+        }
         const auto takers = [&](auto takes) { return std::ranges::count_if(caches, takes); };
         if (takers(&cache_shape::takes_data) > 1 || takers(&cache_shape::takes_code) > 1) {
             refuse(level, "of two that share a level one is named D... and the other I...");
         }
         levels.all.push_back(std::move(caches));
     }
+    if (levels.any([](const cache_shape& each) { return each.writes_back; }) &&
+        !levels.count_writes())
+        refuse(text, "nothing is written back where there are TLBs");
     return levels;
 }
 
@@ -146,6 +238,10 @@ std::string describe(const cache_shape& shape) {
             ", {}",
             std::ranges::find(replacement_names, shape.leaves, &replacement_name::is)->name);
     if (shape.leaves == replacement::random) out += fmt::format(":{}", shape.seed);
+    if (shape.holds == inclusion::inclusive) out += ", inclusive";
+    if (shape.holds == inclusion::exclusive) out += ", exclusive";
+    if (shape.writes_back) out += ", write-back";
+    if (shape.fetches_next) out += ", next";
     return out;
 }
 

@@ -20,6 +20,13 @@ enum class replacement : std::uint8_t {
     plru     ///< as a tree of bits has it, each of which points away from what was used last
 };
 
+/// What a level holds of the lines that the levels before it hold.
+enum class inclusion : std::uint8_t {
+    neither,    ///< some of them, as it happens
+    inclusive,  ///< all: a line that leaves it leaves the levels before it, too
+    exclusive   ///< none: it holds lines that have left the level before it
+};
+
 /// A set-associative cache, or TLB: then a line is a page.
 struct cache_shape {
     std::string name;
@@ -28,6 +35,9 @@ struct cache_shape {
     std::uint32_t ways = 0;
     replacement leaves = replacement::lru;
     std::uint32_t seed = 1;  ///< of replacement::random
+    inclusion holds = inclusion::neither;
+    bool writes_back = false;   ///< asks for the bytes that dirty lines write
+    bool fetches_next = false;  ///< a reference that misses brings the next line, too
 
     [[nodiscard]] std::uint64_t entries() const noexcept { return sets * ways; }
     [[nodiscard]] std::uint64_t bytes() const noexcept { return entries() * line; }
@@ -36,6 +46,10 @@ struct cache_shape {
     /// both.
     [[nodiscard]] bool takes_data() const noexcept { return !name.starts_with('I'); }
     [[nodiscard]] bool takes_code() const noexcept { return !name.starts_with('D'); }
+    /// Whether it has no word but a replacement.
+    [[nodiscard]] bool is_plain() const noexcept {
+        return holds == inclusion::neither && !writes_back && !fetches_next;
+    }
 
     friend bool operator==(const cache_shape&, const cache_shape&) = default;
 };
@@ -47,6 +61,12 @@ using cache_level = std::vector<cache_shape>;
 struct cache_levels {
     std::vector<cache_level> all;
 
+    /// Whether no cache has a word but a replacement.
+    [[nodiscard]] bool are_plain() const noexcept;
+    /// Whether written bytes are counted, in all of them: one is not plain, and none is a TLB.
+    [[nodiscard]] bool count_writes() const noexcept;
+    [[nodiscard]] bool any(bool (*is)(const cache_shape&)) const noexcept;
+
     friend bool operator==(const cache_levels&, const cache_levels&) = default;
 };
 
@@ -56,14 +76,20 @@ struct cache_levels {
 ///     L1=48K,64,12+L2=2M,64,16               levels
 ///     D1=32K,64,8/I1=32K,64,8+L2=1M,64,8     the first of them split
 ///     TLB=64,4096,4                          name=entries,page,ways; of any name that ends in TLB
-///     D1=32K,64,8,plru                       another replacement: fifo, plru, random or random:SEED
+///     D1=32K,64,8,plru                       another replacement: fifo, plru, random[:SEED]
+///     D1=32K,64,8+L2=1M,64,8,fifo,exclusive  also inclusive, write-back, next
+///
+/// The words come in any order. `inclusive` and `exclusive` are for a level behind another one.
+/// `write-back`, on any cache, counts the bytes that all of them write; so do `inclusive`,
+/// `exclusive` and `next`, which is a prefetcher.
 ///
 /// Sizes may end in K, M or G. The number of sets need not be a power of two.
 ///
 /// Throws std::invalid_argument that says what is wrong with which part.
 [[nodiscard]] cache_levels parse_cache_levels(std::string_view text);
 
-/// The same shape as text: "32 KiB, 64-byte lines, 8 ways", "64 pages of 4 KiB, 4 ways, fifo".
+/// The same shape as text: "32 KiB, 64-byte lines, 8 ways", "64 pages of 4 KiB, 4 ways, fifo,
+/// next".
 [[nodiscard]] std::string describe(const cache_shape& shape);
 
 }  // namespace address_trace

@@ -13,9 +13,9 @@ namespace address_trace {
 
 coherent_caches::coherent_caches(const cache_levels& shape) : shape_(shape.all.at(0).at(0)) {
     if (shape.all.size() != 1 || shape.all[0].size() != 1 || shape_.leaves != replacement::lru ||
-        !shape_.takes_data()) {
+        !shape_.is_plain() || !shape_.takes_data()) {
         throw std::invalid_argument("coherent caches '" + shape_.name +
-                                    "': expected one cache of data, with lru");
+                                    "': expected one cache of data, with lru and no other words");
     }
     shift_ = static_cast<unsigned>(std::countr_zero(shape_.line));
 }

@@ -164,14 +164,44 @@ private:
                                  cell::share(all.misses, all.references), of(each.loads),
                                  of(each.stores), of(each.fetches)});
         }
+        // Columns that only some caches have are there if one of these is.
+        const auto column = [&](const char* name, auto counts, auto count_of) {
+            if (!std::ranges::any_of(caches,
+                                     [&](const cache_result& each) { return !!(each.*counts); }))
+                return false;
+            made.columns.emplace_back(name);
+            for (std::size_t i = 0; i < caches.size(); ++i) {
+                const auto& its = caches[i].*counts;
+                made.rows[i].push_back(its ? cell(count_of(*its)) : cell("-"));
+            }
+            return true;
+        };
+        const auto note = [&](const std::string& text) {
+            made.note += fmt::format("{}{}", made.note.empty() ? "" : " ", text);
+        };
         std::uint64_t unknown = 0;
         for (const cache_result& each : caches) unknown = std::max(unknown, each.unknown_blocks);
-        // absent: unknown_blocks (examples/address_trace_test)
+        // absent: unknown_blocks (examples/address_analysis_test)
         if (unknown != 0)
-            made.note = fmt::format(
-                "{} executions of blocks whose code is unknown: each counts as one instruction of "
-                "one byte.",
-                heap::count_text(unknown));
+            note(
+                fmt::format("{} executions of blocks whose code is unknown: each counts as one "
+                            "instruction of one byte.",
+                            heap::count_text(unknown)));
+        if (column("written back", &cache_result::written,
+                   [](const written_bytes& its) { return its.back; }) &&
+            column("still dirty", &cache_result::written,
+                   [](const written_bytes& its) { return its.still_dirty; }))
+            note(
+                "Written back are bytes, to the next level, or to memory from the last one; those "
+                "of lines that were dirty at the end are still to be.");
+        if (column("invalidated", &cache_result::invalidated,
+                   [](std::uint64_t lines) { return lines; }))
+            note("Invalidated are lines that left because they left an inclusive level behind.");
+        if (column("prefetched", &cache_result::prefetched,
+                   [](const prefetch_counts& its) { return its.lines; }) &&
+            column("used", &cache_result::prefetched,
+                   [](const prefetch_counts& its) { return its.used; }))
+            note("Prefetched lines are used if a reference finds them before they leave.");
     }
 
     void places(const char* name, const char* title, std::span<const place_counts> all,
