@@ -305,6 +305,45 @@ BOOST_FIXTURE_TEST_CASE(it_is_a_compiler_like_any_other, fixture) {
     BOOST_TEST(narrow.err.find("32 bits") != std::string::npos);
 }
 
+// The object with the hooks is linked with programs, and with nothing else.
+BOOST_FIXTURE_TEST_CASE(what_is_no_program_has_no_hooks_of_its_own, fixture) {
+    if (!is_here()) return;
+    write(in / "known.c", known);
+    write(in / "known.h", "#pragma once\nint known(void);\n");
+    write(in / "to_library", "-fPIC -shared \"known.c\"\n  -o libknown.so");
+    write(in / "to_object", "-c known.c -o 'known of file.o'");
+    compile("@to_library");
+    compile("-fPIC --shared known.c -o libother.so");
+    compile("-r known.c -o joined.o");
+    for (const char* const each : {"libknown.so", "libother.so", "joined.o"})
+        BOOST_TEST(run(std::string("nm --defined-only ") + each).out.find("__trace_ring") ==
+                       std::string::npos,
+                   each);
+    compile("@to_object");
+    compile("'known of file.o' -o program");
+    BOOST_TEST(trace("-- ./program").of("loads") >= 1000);
+    // Headers are compiled, not linked, also without -c.
+    compile("known.h -o known.h.gch");
+    compile("-x c-header known.h -o known.pch");
+    compile("-include-pch known.pch known.c -o program");
+    // A library must not be asked where its hooks are, whatever else it must define.
+    for (const char* const defs : {"-Wl,-z,defs", "-Wl,-z -Wl,defs", "-Xlinker --no-undefined"})
+        compile(std::string("-fPIC -shared known.c -o libdefs.so ") + defs);
+}
+
+BOOST_FIXTURE_TEST_CASE(each_reference_has_one_hook_however_a_program_is_compiled, fixture) {
+    if (!is_here()) return;
+    write(in / "known.c", known);
+    for (const char* const how :
+         {"-xc known.c -o known", "-xc - -o known <known.c", "-save-temps known.c -o known",
+          "-emit-llvm -c known.c -o known.bc && " ADDRESS_TRACE " cc -O1 known.bc -o known"}) {
+        compile(std::string("-O1 ") + how);
+        const outcome traced = trace("-- ./known");
+        BOOST_TEST(traced.of("loads") == 1000, how);
+        BOOST_TEST(traced.of("stores") == 1000, how);
+    }
+}
+
 BOOST_FIXTURE_TEST_CASE(nothing_is_lost_of_a_program_that_is_killed, fixture) {
     if (!is_here()) return;
     write(in / "killed.c", R"(

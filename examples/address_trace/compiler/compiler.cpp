@@ -18,6 +18,7 @@
 
 #include "../../launching/exit_status.hpp"
 #include "../../launching/find_program.hpp"
+#include "response_files.hpp"
 
 namespace address_trace {
 namespace {
@@ -37,28 +38,28 @@ public:
             const std::string_view each = arguments[i];
             if (each == "-m32") bits_32 = true;
             if (each.starts_with("-fsanitize=") && is_own_accounts(each)) sanitizer = each;
-            if (each.find("--no-undefined") != each.npos || is_defs(arguments, i))
-                defines_all = true;
-            // no count: a word of compilers
-            if (each == "-x" && i + 1 < arguments.size() && arguments[i + 1] != "none")
-                has_language = true;
             if (is_one_of(each, not_linking)) links = false;
-            if (is_one_of(each, without_start) || each.starts_with("-print-")) is_program = false;
+            if (each == "-shared" || each == "--shared") is_library = true;
+            if (is_one_of(each, not_a_program) || each.starts_with("-print-")) is_program = false;
+            if (each.starts_with("-x") && each.size() > 2) language = each.substr(2);
             if (is_one_of(each, with_a_value)) {
                 ++i;
+                if (each == "-x" && i < arguments.size()) language = arguments[i];
             } else if (!each.starts_with('-') || each == "-") {
                 has_input = true;
+                only_headers = only_headers && is_header(each);
             }
         }
+        // Headers are precompiled, also without -c.
+        if (has_input && only_headers) links = false;
     }
 
     bool links = true;       // of what comes in, something that can run is made
     bool is_program = true;  // and that is a program as usual
+    bool is_library = false;
     bool has_input = false;
-    bool has_language = false;  // of files that follow, whatever their names
     bool bits_32 = false;
-    bool defines_all = false;  // a library must not leave symbols to others
-    std::string sanitizer{};   // an argument that cannot be combined with tracing
+    std::string sanitizer{};  // an argument that cannot be combined with tracing
 
 private:
     /// Of sanitizers that keep account of all memory.
@@ -68,19 +69,22 @@ private:
         }
         return false;
     }
-    /// -Wl,-z,defs, also as two arguments.
-    [[nodiscard]] static bool is_defs(std::span<const std::string> arguments, std::size_t i) {
-        const std::string_view each = arguments[i];
-        if (each.starts_with("-Wl,") &&
-            (each.find(",-z,defs") != each.npos || each.find(",-zdefs") != each.npos))
-            return true;
-        return each == "-z" && i + 1 < arguments.size() && arguments[i + 1] == "defs";
+    [[nodiscard]] bool is_header(std::string_view input) const {
+        // no count: a word of compilers
+        if (!language.empty() && language != "none") return language.ends_with("-header");
+        const std::size_t dot = input.rfind('.');
+        return dot != input.npos && is_one_of(input.substr(dot + 1), headers);
     }
+
+    bool only_headers = true;
+    std::string_view language{};  // -x: of the files that follow, whatever their names
 
     static constexpr std::array<std::string_view, 8> not_linking{
         "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "--help"};
-    static constexpr std::array<std::string_view, 4> without_start{"-shared", "-r", "-nostdlib",
-                                                                   "-nostartfiles"};
+    static constexpr std::array<std::string_view, 4> not_a_program{"-shared", "--shared", "-r",
+                                                                   "-nostdlib"};
+    static constexpr std::array<std::string_view, 7> headers{"h",   "hh",  "hp", "hpp",
+                                                             "hxx", "h++", "H"};
     static constexpr std::array<std::string_view, 22> with_a_value{
         "-o",       "-I",          "-D",
         "-U",       "-L",          "-l",
@@ -142,7 +146,8 @@ compiler_settings find_compiler(language of) {
 
 std::vector<std::string> compiler_command(const compiler_settings& with,
                                           std::span<const std::string> arguments) {
-    const request is(arguments);
+    const std::vector<std::string> all = expand_response_files(arguments);
+    const request is(all);
     if (is.bits_32) throw std::runtime_error("-m32: programs of 32 bits are not traced");
     if (!is.sanitizer.empty())
         throw std::runtime_error(
@@ -153,14 +158,15 @@ std::vector<std::string> compiler_command(const compiler_settings& with,
     if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
     out.insert(out.end(), arguments.begin(), arguments.end());
     if (is.links && is.is_program && is.has_input) {
+        // The object is one, whatever language the program's sources are said to have. Libraries
+        // that are loaded later find the hooks in the program.
         // no count: a word of compilers
-        if (is.has_language) out.insert(out.end(), {"-x", "none"});
-        // Libraries that are loaded later find the hooks in the program.
-        out.insert(out.end(), {with.object, "-Wl,--export-dynamic-symbol=__trace_ring_*",
-                               "-Wl,--export-dynamic-symbol=__cyg_profile_func_*", "-lstdc++"});
+        out.insert(out.end(),
+                   {"-x", "none", with.object, "-Wl,--export-dynamic-symbol=__trace_ring_*",
+                    "-Wl,--export-dynamic-symbol=__cyg_profile_func_*", "-lstdc++"});
     }
-    // A library finds the hooks in the program.
-    if (is.links && is.defines_all) out.emplace_back("-Wl,-z,undefs");
+    // A library finds the hooks in the program, also if it is linked with -z defs.
+    if (is.links && is.is_library) out.emplace_back("-Wl,--unresolved-symbols=ignore-all");
     return out;
 }
 

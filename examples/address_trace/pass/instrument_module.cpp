@@ -39,6 +39,19 @@ struct range_call {
         .Default(std::nullopt);
 }
 
+/// Whether clang erases a load when it prepares functions for exceptions, volatile or not: without
+/// optimization, `resume` is passed the number of a handler that _Unwind_Resume does not take.
+[[nodiscard]] bool is_erased_later(const llvm::LoadInst& load) {
+    if (!load.hasOneUse()) return false;
+    const auto* const both = llvm::dyn_cast<llvm::InsertValueInst>(load.user_back());
+    if (both == nullptr || !both->hasOneUse() || both->getIndices() != llvm::ArrayRef<unsigned>(1))
+        return false;
+    const auto* const first = llvm::dyn_cast<llvm::InsertValueInst>(both->getAggregateOperand());
+    return llvm::isa<llvm::ResumeInst>(both->user_back()) && first != nullptr &&
+           first->getIndices() == llvm::ArrayRef<unsigned>(0) &&
+           llvm::isa<llvm::UndefValue>(first->getAggregateOperand());
+}
+
 class function_instrumenter {
 public:
     function_instrumenter(llvm::Function& in, hooks& calls)
@@ -64,6 +77,7 @@ private:
 
     void instrument(llvm::Instruction& each) {
         if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(&each)) {
+            if (is_erased_later(*load)) return;
             access(each, kind::load, load->getPointerOperand(), load->getType());
             load->setVolatile(true);
         } else if (auto* const store = llvm::dyn_cast<llvm::StoreInst>(&each)) {
@@ -90,6 +104,10 @@ private:
         if (address->isSwiftError()) return;  // a register
         calls_.access(before, is, address, size.getFixedSize());
     }
+    /// x86-64's is two numbers of 4 bytes and two pointers, but for functions of Windows.
+    [[nodiscard]] std::uint64_t va_list_bytes() const {
+        return in_.getCallingConv() == llvm::CallingConv::Win64 ? 8 : 24;
+    }
     [[nodiscard]] std::uint64_t size_of(llvm::Type* type) const {
         return layout_.getTypeStoreSize(type).getFixedSize();
     }
@@ -105,6 +123,12 @@ private:
             if (auto* const copy = llvm::dyn_cast<llvm::AnyMemTransferInst>(any))
                 calls_.range(call, kind::load, copy->getRawSource(), any->getLength());
             return calls_.range(call, kind::store, any->getRawDest(), any->getLength());
+        }
+        if (auto* const start = llvm::dyn_cast<llvm::VAStartInst>(&call))
+            return calls_.access(call, kind::store, start->getArgList(), va_list_bytes());
+        if (auto* const copy = llvm::dyn_cast<llvm::VACopyInst>(&call)) {
+            calls_.access(call, kind::load, copy->getSrc(), va_list_bytes());
+            return calls_.access(call, kind::store, copy->getDest(), va_list_bytes());
         }
         if (auto* const intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
             if (!instrument_lanes(*intrinsic, calls_, layout_) && may_reference(*intrinsic))
@@ -197,12 +221,15 @@ private:
     const llvm::DataLayout& layout_;
 };
 
+/// Of functions that have their hooks: a module may be compiled on from its intermediate code.
+constexpr const char* has_hooks = "address-trace";
+
 /// What must not call anything, or is not there at run time.
 [[nodiscard]] bool can_be_instrumented(const llvm::Function& function) {
     return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
            !function.hasFnAttribute(llvm::Attribute::Naked) &&
            !function.hasFnAttribute(llvm::Attribute::DisableSanitizerInstrumentation) &&
-           !function.getName().startswith("__trace_ring_");
+           !function.hasFnAttribute(has_hooks) && !function.getName().startswith("__trace_ring_");
 }
 
 }  // namespace
@@ -216,6 +243,7 @@ bool instrument_module(llvm::Module& module) {
     for (llvm::Function& each : module) {
         if (!can_be_instrumented(each) || resolvers.contains(&each)) continue;
         function_instrumenter(each, calls).run();
+        each.addFnAttr(has_hooks);
         any = true;
     }
     return any;

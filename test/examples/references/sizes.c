@@ -23,6 +23,17 @@ __attribute__((noinline)) static long sum_all(int count, ...) {
     va_end(all);
     return sum;
 }
+static struct { char before[3]; va_list first, again; } lists[2];
+__attribute__((noinline)) static long sum_twice(int count, ...) {
+    long sum = 0;
+    va_start(lists[1].first, count);
+    va_copy(lists[0].again, lists[1].first);
+    for (int i = 0; i < count; ++i)
+        sum += va_arg(lists[1].first, long) * va_arg(lists[0].again, long);
+    va_end(lists[0].again);
+    va_end(lists[1].first);
+    return sum;
+}
 
 int main(void) {
     long sum = 0;
@@ -40,6 +51,7 @@ int main(void) {
         sum += sum_of(values[i]);
         pairs[i] = pairs[(i + 3) % 10] * (1.0 + 2.0 * I);
         sum += sum_all(9, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, values[i].of[5]);
+        sum += sum_twice(2, (long)i, 5L);
     }
     const __int128 last = wide[3];
     printf("%Lg %ld %d %d\n", numbers[19], sum, packed[19].d, (int)(last >> 64 ^ last));
