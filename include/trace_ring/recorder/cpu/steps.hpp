@@ -55,7 +55,9 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
         // The position goes into the file first, so that a sub-buffer that a dying claimer leaves
-        // in `reset` can be found.
+        // in `reset` can be found. A reader that sees it finds the lane's earlier sub-buffers.
+        // order: here.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:C
+        thread_fence(release);
         // order: here.draw:A pairs with here.next:A, here.next:B, here.next:C
         if (!change(
                 cpu,

@@ -76,7 +76,7 @@ struct read_twice {
         first.assign(as_size(bytes / 8), 0);
         again.assign(first.size(), 0);
         (void)from.read(offset, first.data(), first.size() * 8);
-        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B, here.newest:A
         // order: index.look:A pairs with claim:A, here.index:A
         // order: clocks.look:A pairs with clocks.write:A
         thread_fence(acquire);
