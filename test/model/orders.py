@@ -134,7 +134,7 @@ NOT_CAUGHT = {
     chain.look:B table.read:A snapshot.copy:A snapshot.mark:A snapshot.mark:B
     grow.use:F lane.written:A lane.newest:A claim:C|acquire
     lane.go_on:A lane.leave:C grow.ended:A lane.take:A claim.next:A lane.leave:A
-    clocks.last:A clocks.last:B lane.free:A lane.take:C lane.take:D""",
+    clocks.last:A clocks.last:B lane.free:A lane.take:C lane.take:D lane.again:A""",
     # One place has several labels: the first stands for it.
     "the same place": """
     snapshot.copy:B snapshot.copy:C table.read:B table.read:C table.read:D""",

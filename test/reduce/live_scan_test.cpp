@@ -64,6 +64,8 @@ void expect_agreement(const reduce::tables& tables, const reduce::chain_list& fo
     }
 }
 
+constexpr auto all = [](std::uint32_t, position) { return true; };
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(who_begins_and_writes_on_during_a_look_is_found_as_the_tables_have_it) {
@@ -90,7 +92,7 @@ BOOST_AUTO_TEST_CASE(who_begins_and_writes_on_during_a_look_is_found_as_the_tabl
                 BOOST_TEST(tables.find_lane(chain.lane)->listed);
             }
             BOOST_TEST(passes >= 2);
-            const auto rest = scan.look(where, false, [](std::uint32_t, position) { return true; });
+            const auto rest = scan.look(where, false, all);
             expect_agreement(tables, rest);
             BOOST_TEST(sizes_of(rest).size() == tables.lanes().size());
         }
@@ -110,6 +112,33 @@ BOOST_AUTO_TEST_CASE(who_begins_in_the_last_look_is_found_without_its_name) {
     expect_agreement(tables, found);
     BOOST_TEST(sizes_of(found)[newest] == 1U);
     BOOST_TEST(!tables.find_lane(newest)->listed);
+}
+
+BOOST_AUTO_TEST_CASE(sub_buffers_claimed_during_a_look_are_left_to_the_next) {
+    for (const auto where : {reduce::look_at::index, reduce::look_at::headers}) {
+        growing trace;
+        const auto lane = trace.begin();
+        reduce::tables tables(reduce::source::from(trace.file.bytes(), "memory"));
+        reduce::live_scan scan(tables);
+        const auto found = scan.look(where, true, [&](std::uint32_t, position at) {
+            if (at == 1) trace.write(lane);
+            return true;
+        });
+        BOOST_TEST(sizes_of(found)[lane] == 1U);
+        BOOST_TEST(sizes_of(scan.look(where, false, all))[lane] == 2U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_a_lane_whose_entry_names_an_older_sub_buffer_all_are_found) {
+    for (const auto where : {reduce::look_at::index, reduce::look_at::headers}) {
+        growing trace;
+        const auto lane = trace.begin();
+        for (int i = 0; i < 4; ++i) trace.write(lane);
+        trace.file.lane_end(lane, 5, 2);
+        reduce::tables tables(reduce::source::from(trace.file.bytes(), "memory"));
+        reduce::live_scan scan(tables);
+        BOOST_TEST(sizes_of(scan.look(where, true, all))[lane] == 5U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(lanes_long_gone_are_found_at_once_and_cost_no_second_look) {

@@ -99,6 +99,20 @@ public:
         });
         return any;
     }
+    /// Whether a lane has claimed a sub-buffer since it was read, or has lost its entry to another.
+    /// True for each lane of which a later sub-buffer than lane_info::claimed was seen before the
+    /// call, unless the entry is damaged. Changes nothing.
+    [[nodiscard]] bool has_claimed(const lane_info& lane) const noexcept {
+        using layout::lane_entry;
+        std::uint64_t words[sizeof(lane_entry) / 8] = {};
+        // A sub-buffer is seen by its state or its index entry, which its writer stored later.
+        // order: lane.again:A pairs with writer.begin:A, index.write:B, here.ready:A, here.index:A
+        thread_fence(acquire);
+        if (source_.read(lane.offset, words, sizeof words) != sizeof words) return false;
+        const table_row now{words, lane.offset};
+        return now.get<std::uint32_t>(number_field) != lane.number ||
+               now.get<position>(offsetof(lane_entry, newest)) != lane.claimed;
+    }
 
     [[nodiscard]] const source& bytes() const noexcept { return source_; }
     [[nodiscard]] const std::string& name() const noexcept { return source_.name(); }

@@ -181,8 +181,8 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     };
     constexpr std::size_t guards = 7;
     // order: here.ready:A pairs with read:A, file.read:A, chain.look:A, claim.next:A,
-    // reclaim.find:A, here.next:C, reclaim.find:C
-    // order: here.index:A pairs with index.look:A, table.read:C
+    // reclaim.find:A, here.next:C, reclaim.find:C, lane.again:A
+    // order: here.index:A pairs with index.look:A, table.read:C, lane.again:A
     if (rseq::store_if(table_.area, cpu, list, list + guards,
                        list + sizeof list / sizeof *list - 1))
         core_->now_and_then(now);
