@@ -231,4 +231,34 @@ BOOST_AUTO_TEST_CASE(overwritten_records_are_counted_and_no_others) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(another_cursor_of_the_same_trace_changes_nothing) {
+    for (const int before : {1, 10}) {
+        growing trace(64U << 10);
+        trace.write(before);
+        const auto file = trace.open();
+        auto forward = file.forward();
+        auto backward = file.backward();
+        auto follow = file.follow();
+        seen followed;
+        if (before == 10) followed.take(follow);
+        trace.write(10);
+        auto other = file.forward();
+        seen first, last, rest;
+        first.take(forward);
+        last.take(backward);
+        std::reverse(last.records.begin(), last.records.end());
+        followed.take(follow);
+        followed.take(follow);
+        follow.stop_following();
+        followed.take(follow);
+        rest.take(other);
+        for (const auto* each : {&first, &last, &followed, &rest}) {
+            BOOST_TEST(each->lost == 0U);
+            BOOST_TEST(is_whole(*each));
+        }
+        BOOST_TEST(first.records.size() >= std::size_t(before));
+        BOOST_TEST(followed.records.size() == trace.written());
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
