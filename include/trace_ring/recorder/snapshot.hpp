@@ -85,7 +85,7 @@ private:
                 // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
                 // lane.dead:A, lane.free:A, process.return:A
                 // order: snapshot.copy:C pairs with here.enter:A, here.written:A, here.enter:B,
-                // here.leave:B, here.written:B, here.leave:A, lane.written:C
+                // here.leave:B, here.written:B, here.leave:A, lane.written:C, here.newest:A
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
             }
             if (const int error = write_at(to_, words, part, at)) return error;

@@ -307,6 +307,7 @@ private:
             lane_reader& reader = reader_of(lane);
             if (first && !follow_ && !part) unplaced::place(reader, {});
         }
+        for (lane_reader& reader : readers_) reader.match_tables();
         if (follow_) set_horizon();
         order_lanes();
     }

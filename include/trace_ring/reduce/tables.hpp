@@ -90,14 +90,32 @@ public:
     [[nodiscard]] bool is_gone(const lane_info& lane) const noexcept {
         return lane.looked != looks_;
     }
-    /// Whether the file lists a lane that it did not list when it was read. Changes nothing.
-    [[nodiscard]] bool has_new_lanes() const {
-        bool any = false;
+    /// The numbers of lanes that the file lists now and did not list when it was read, ascending.
+    /// Changes nothing.
+    [[nodiscard]] std::vector<std::uint32_t> new_lanes() const {
+        std::vector<std::uint32_t> found;
         for_each_lane([&](std::size_t, const table_row& row, const table_row&) {
-            const auto* known = find_lane(row.get<std::uint32_t>(number_field));
-            any = any || known == nullptr || !known->listed;
+            const auto number = row.get<std::uint32_t>(number_field);
+            const auto* const known = find_lane(number);
+            if (known == nullptr || !known->listed) found.push_back(number);
         });
-        return any;
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+
+    /// Whether a lane has claimed a sub-buffer since it was read, or has lost its entry to another.
+    /// True for each lane of which a later sub-buffer than lane_info::claimed was seen before the
+    /// call, unless the entry is damaged. Changes nothing.
+    [[nodiscard]] bool has_claimed(const lane_info& lane) const noexcept {
+        using layout::lane_entry;
+        std::uint64_t words[sizeof(lane_entry) / 8] = {};
+        // A sub-buffer is seen by its state or its index entry, which its writer stored later.
+        // order: lane.again:A pairs with writer.begin:A, index.write:B, here.ready:A, here.index:A
+        thread_fence(acquire);
+        if (source_.read(lane.offset, words, sizeof words) != sizeof words) return false;
+        const table_row now{words, lane.offset};
+        return now.get<std::uint32_t>(number_field) != lane.number ||
+               now.get<position>(offsetof(lane_entry, newest)) != lane.claimed;
     }
 
     [[nodiscard]] const source& bytes() const noexcept { return source_; }

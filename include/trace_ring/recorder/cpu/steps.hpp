@@ -55,7 +55,9 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
         // The position goes into the file first, so that a sub-buffer that a dying claimer leaves
-        // in `reset` can be found.
+        // in `reset` can be found. A reader that sees it finds the lane's earlier sub-buffers.
+        // order: here.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:C
+        thread_fence(release);
         // order: here.draw:A pairs with here.next:A, here.next:B, here.next:C
         if (!change(
                 cpu,
@@ -179,8 +181,8 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     };
     constexpr std::size_t guards = 7;
     // order: here.ready:A pairs with read:A, file.read:A, chain.look:A, claim.next:A,
-    // reclaim.find:A, here.next:C, reclaim.find:C
-    // order: here.index:A pairs with index.look:A, table.read:C
+    // reclaim.find:A, here.next:C, reclaim.find:C, lane.again:A
+    // order: here.index:A pairs with index.look:A, table.read:C, lane.again:A
     if (rseq::store_if(table_.area, cpu, list, list + guards,
                        list + sizeof list / sizeof *list - 1))
         core_->now_and_then(now);

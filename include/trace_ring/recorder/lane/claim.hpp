@@ -311,7 +311,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     index.last_time.store(0, relaxed);
     word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane))
         .store(std::uint64_t{number} | at << 32, relaxed);  // closed_at
-    // order: index.write:B pairs with table.read:C
+    // order: index.write:B pairs with table.read:C, lane.again:A
     index.pos.store(at, release);
     lane_writer::begin(sub,
                        {at, magic(), number, entry.written.load(relaxed), now, previous, refused});

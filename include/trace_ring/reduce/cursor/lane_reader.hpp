@@ -69,6 +69,14 @@ public:
         if (!start_) start_ = what.start;
     }
 
+    /// Takes what the tables say of the lane. They match the sub-buffers listed so far: from here
+    /// on another cursor of the trace may read them again.
+    void match_tables() noexcept {
+        if (lane_ == nullptr) return;
+        newest_ = lane_->newest;
+        written_ = lane_->written;
+    }
+
     /// An entry can be taken.
     [[nodiscard]] bool ready() const noexcept { return list_.ready(); }
     /// The time by which this lane's next entry is merged: its own if it is ready, else a bound
@@ -370,18 +378,18 @@ private:
         }
         if (lane_ == nullptr || !lane_->listed) return end;
         // Following: another thread may have recorded in the last one, and others overwritten it.
-        const bool whole =
-            before && lane_->newest <= before->self && (!followed_ || last_has_more(0));
-        return whole ? end : (std::max)(end, lane_->written);
+        const bool whole = before && newest_ <= before->self && (!followed_ || last_has_more(0));
+        return whole ? end : (std::max)(end, written_);
     }
 
     const tables* in_;
     const lane_info* lane_;
     direction way_;
-    bool forward_, follow_, followed_, unpack_;  // followed_: as constructed; follow_: still
-    bool finished_ = false, tail_open_ = false;  // the last one read is open: it may have grown
-    bool cut_begin_ = false, cut_end_ = false;   // trimmed: links beyond are not wanted
-    std::optional<position> start_{};            // where the first link should begin, if known
+    bool forward_, follow_, followed_, unpack_;    // followed_: as constructed; follow_: still
+    bool finished_ = false, tail_open_ = false;    // the last one read is open: it may have grown
+    bool cut_begin_ = false, cut_end_ = false;     // trimmed: links beyond are not wanted
+    position newest_ = no_position, written_ = 0;  // the lane's, when its sub-buffers were listed
+    std::optional<position> start_{};              // where the first link should begin, if known
     std::vector<chain_link> links_{};
     std::size_t next_ = 0;        // forward: link to be read next; backward: one behind it
     std::optional<edge> edge_{};  // forward: the end of the last one read; backward: its beginning

@@ -6,6 +6,20 @@
 /// Lists the sub-buffers of a trace file, sorted into lanes. It reads every header, or the dense
 /// index, which is 1/128 of the file, and no records. A damaged sub-buffer keeps its place, so that
 /// the reader can name it there.
+///
+/// Slots are looked at one after the other, while writers claim them. A lane may claim a slot that
+/// was passed already and then one that lies ahead: only the later sub-buffer would be found, and
+/// the earlier one would seem overwritten. So sub-buffers that a lane claimed after the tables were
+/// read are left to the next scan.
+/// @code
+///   tables read            lane.newest = 3     slots   3 . .
+///   scan: slot of 4        empty                       3 . .
+///   the lane claims both   lane.newest = 5             3 4 5
+///   scan: slot of 5        found, left out             3 4 5
+/// @endcode
+/// A lane stores `newest` before it claims, and publishes each sub-buffer before it claims the next
+/// one. So the scan finds all sub-buffers before the one that the tables name as newest, unless
+/// they were overwritten. It waits for nobody, so a dead writer stops no reader.
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +51,8 @@ public:
     explicit chain_scan(const tables& in) noexcept : in_(in) {}
 
     /// Lists the sub-buffers for which `wanted(lane number, position)` is true. Linear in their
-    /// number, plus sorting.
+    /// number, plus sorting. Read the tables just before: the scan leaves out a lane's sub-buffers
+    /// that are newer than the tables.
     template <class Wanted>
     [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
         const slot_range all[] = {{0, slot_count()}};
@@ -59,8 +74,10 @@ public:
                   [](const chain& a, const chain& b) { return a.lane < b.lane; });
         for (auto& each : out.chains) {
             put_in_order(each.links, out.strays);
+            leave_later(each);
             raise(each, in_.time().eras());
         }
+        std::erase_if(out.chains, [](const chain& each) { return each.links.empty(); });
         return out;
     }
     /// Reads a link's header again, by a protocol that is consistent also while the header is
@@ -248,6 +265,20 @@ private:
             strays.push_back(*each);
         }
         links.erase(kept + 1, links.end());
+    }
+
+    /// Leaves out the sub-buffers that the lane claimed after the tables were read. If the lane has
+    /// claimed none since, its entry is damaged, and all of them are kept. A lane that has left the
+    /// table claims no more, so its sub-buffers are kept, too.
+    void leave_later(chain& what) const {
+        const lane_info* const lane = in_.find_lane(what.lane);
+        if (lane == nullptr || !lane->listed || in_.is_gone(*lane)) return;
+        const auto is_later = [lane](const chain_link& link) {
+            return link.pos > lane->claimed && link.fault == link_fault::none;
+        };
+        auto& links = what.links;
+        const bool any = std::any_of(links.begin(), links.end(), is_later);
+        if (any && in_.has_claimed(*lane)) std::erase_if(links, is_later);
     }
 
     [[nodiscard]] static std::uint64_t state_offset(std::uint64_t sub_buffer) noexcept {

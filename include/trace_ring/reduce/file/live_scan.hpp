@@ -5,7 +5,8 @@
 /// @file
 /// Reads the tables and lists the sub-buffers of a trace that is being written, so that both match.
 /// Records that the tables count must be in sub-buffers that were listed afterwards, or they would
-/// be reported as lost and then found. And the tables must have the lane of each sub-buffer found.
+/// be reported as lost and then found. And the tables must have the lane of each sub-buffer found:
+/// of a lane that began later, an earlier sub-buffer may have been missed (chains.hpp).
 
 #include <algorithm>
 #include <cstdint>
@@ -25,9 +26,10 @@ public:
     live_scan& operator=(const live_scan&) = delete;
 
     /// Reads the tables again, then lists sub-buffers; both once more if lanes began in between. If
-    /// lanes begin each time, their sub-buffers are left to the next look, if there is one
-    /// (`later`), or listed without what the tables say of them. `wanted` is as in
-    /// chain_scan::scan; `ranges()` gives the slots to look at, by the tables as they are then.
+    /// lanes begin each time, those that began during the last look are left to the next one.
+    /// Without a next one (`later`), lanes that the file does not list either are kept, as they
+    /// have gone. `wanted` is as in chain_scan::scan; `ranges()` gives the slots to look at, by the
+    /// tables as they are then.
     template <class Wanted, class Ranges>
     [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted,
                                   const Ranges& ranges) {
@@ -38,12 +40,13 @@ public:
             if (strangers_.empty()) return found;
             // A lane is listed before it has a sub-buffer. If no lane has come since the tables
             // were read, the lanes that they lack have gone, and their entries belong to others.
-            if (!in_->has_new_lanes()) {
+            const std::vector<std::uint32_t> fresh = in_->new_lanes();
+            if (fresh.empty()) {
                 gone_.insert(strangers_.begin(), strangers_.end());
                 return found;
             }
             if (tries == 0) {
-                if (later) leave_strangers(found);
+                leave(found, later ? strangers_ : fresh);
                 return found;
             }
             in_->refresh();
@@ -68,9 +71,10 @@ private:
             }
         }
     }
-    void leave_strangers(chain_list& found) const {
-        std::erase_if(found.chains, [this](const chain& each) {  // both are by lane number
-            return std::binary_search(strangers_.begin(), strangers_.end(), each.lane);
+    /// `lanes` ascend.
+    static void leave(chain_list& found, const std::vector<std::uint32_t>& lanes) {
+        std::erase_if(found.chains, [&lanes](const chain& each) {
+            return std::binary_search(lanes.begin(), lanes.end(), each.lane);
         });
     }
 

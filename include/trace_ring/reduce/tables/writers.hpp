@@ -76,7 +76,7 @@ struct read_twice {
         first.assign(as_size(bytes / 8), 0);
         again.assign(first.size(), 0);
         (void)from.read(offset, first.data(), first.size() * 8);
-        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B, here.newest:A
         // order: index.look:A pairs with claim:A, here.index:A
         // order: clocks.look:A pairs with clocks.write:A
         thread_fence(acquire);
@@ -151,6 +151,9 @@ struct lane_info {
     /// Records before this one were consumed by draining sessions, or reported to them as lost.
     position drained = 0;
     position newest = no_position;
+    /// The newest sub-buffer after `written` was read: all records that it counts are in this one
+    /// or before.
+    position claimed = no_position;
     loss_counts lost{};  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
     std::uint64_t ended = 0;      ///< 0 while live
@@ -166,7 +169,7 @@ struct lane_info {
         guest.thread = who.thread;
         guest.depth = who.depth;
         guest.written = guest.drained = guest.began = guest.ended = guest.looked = 0;
-        guest.newest = no_position;
+        guest.newest = guest.claimed = no_position;
         guest.lost = {};
         guest.row = 0;
         guest.handed_on = 0;
@@ -186,7 +189,8 @@ struct lane_info {
 
     /// Takes over what the table says; `note` as above. `later` is the same row read again: the
     /// newest sub-buffer is taken from the first read and the count of records from the second, so
-    /// that the count includes all records before that sub-buffer.
+    /// that the count includes all records before that sub-buffer. `claimed` is from the second,
+    /// too, where it stands behind the count.
     template <class Note>
     void update(const table_row& from, const table_row& later,
                 const std::vector<process_info>& processes, const Note& note) {
@@ -213,7 +217,7 @@ struct lane_info {
                   offsetof(lane_entry, ended), ended, offsetof(lane_entry, handed_on), handed_on);
         cpu.reset();
         if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
-        written = later.get<std::uint64_t>(offsetof(lane_entry, written));
+        later.read(offsetof(lane_entry, written), written, offsetof(lane_entry, newest), claimed);
         // A lane whose entry is being given to another does not say what sessions consumed.
         const auto consumed = later.get<std::uint64_t>(offsetof(lane_entry, drained));
         if (consumed != layout::taken_from_sessions) drained = consumed;

@@ -58,7 +58,7 @@ struct lane_writer {
             .store(commit_word::empty | std::uint64_t{with.refused} << 32, relaxed);
         word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, too_long)).store(0, relaxed);
         // order: writer.begin:A pairs with read:A, file.read:A, chain.look:A, claim.next:A,
-        // reclaim.find:A, drain.look:A, ring.drain:A
+        // reclaim.find:A, drain.look:A, ring.drain:A, lane.again:A
         sub.state.store(state_word(with.at, sub_buffer_state::active), release);
     }
 
