@@ -39,8 +39,11 @@ std::string data_owners::find(std::uint64_t address, std::uint64_t bytes, const 
     for (auto module = modules_.rbegin(); module != modules_.rend(); ++module) {
         if (address < module->start || address >= module->end) continue;
         const std::uint64_t from = address - module->bias, to = from + bytes;
-        for (const variable& each : variables_of(*module)) {
-            if (each.begin < to && each.end > from) out.add(each.name, each.begin, from);
+        const object_variables& variables = variables_of(*module);
+        const std::uint64_t first = from - std::min(from, variables.longest);
+        for (auto each = std::ranges::lower_bound(variables.all, first, {}, &variable::begin);
+             each != variables.all.end() && each->begin < to; ++each) {
+            if (each->end > from) out.add(each->name, each->begin, from);
         }
         return out.text();
     }
@@ -60,12 +63,12 @@ std::string data_owners::find(std::uint64_t address, std::uint64_t bytes, const 
     return {};
 }
 
-const std::vector<data_owners::variable>& data_owners::variables_of(const loaded_module& module) {
+const data_owners::object_variables& data_owners::variables_of(const loaded_module& module) {
     const auto [at, is_new] = by_path_.try_emplace(module.path);
-    std::vector<variable>& out = at->second;
-    if (!is_new) return out;
+    std::vector<variable>& out = at->second.all;
+    if (!is_new) return at->second;
     const object_file file(module.path);
-    if (!file.problem(module.build_id).empty()) return out;
+    if (!file.problem(module.build_id).empty()) return at->second;
     for (const section& each : file.sections()) {
         if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
         file.each_symbol(each, [&](std::string_view name, const GElf_Sym& symbol, int) {
@@ -81,7 +84,9 @@ const std::vector<data_owners::variable>& data_owners::variables_of(const loaded
         return a.begin == b.begin && a.end == b.end;
     };
     out.erase(std::unique(out.begin(), out.end(), is_same), out.end());
-    return out;
+    for (const variable& each : out)
+        at->second.longest = std::max(at->second.longest, each.end - each.begin);
+    return at->second;
 }
 
 }  // namespace address_trace

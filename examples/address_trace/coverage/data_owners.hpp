@@ -45,12 +45,17 @@ private:
     };
     class names;
 
-    [[nodiscard]] const std::vector<variable>& variables_of(const loaded_module& module);
+    struct object_variables {
+        std::vector<variable> all;  // by their begins
+        std::uint64_t longest = 0;  // bytes
+    };
+
+    [[nodiscard]] const object_variables& variables_of(const loaded_module& module);
 
     std::vector<loaded_module> modules_;
     std::vector<stack_range> stacks_;
     const allocations* allocated_ = nullptr;
-    std::map<std::string, std::vector<variable>> by_path_;  // by their begins
+    std::map<std::string, object_variables> by_path_;
 };
 
 }  // namespace address_trace

@@ -89,7 +89,9 @@ void report::name_by(const std::vector<loaded_module>& modules,
 
 void report::write(const std::string& title) {
     std::ostream& out = wanted_.to.empty() ? std::cout : file_;
-    const auto tables = make_tables(found_, where_);
+    // Programs want all rows; people, the first ones.
+    const bool for_programs = wanted_.format == "json" || wanted_.format == "csv";
+    const auto tables = make_tables(found_, where_, for_programs ? every_row : usual_rows);
     if (wanted_.format == "json") {
         out << "{\"of\":" << nlohmann::json(title).dump(-1, ' ', false, replace_bad)
             << ",\"tables\":[";
@@ -108,7 +110,8 @@ void report::write(const std::string& title) {
     if (wanted_.page.empty() && wanted_.pictures.empty()) return;
     const auto pictures = draw_all(found_);
     if (!wanted_.page.empty())
-        write_file(wanted_.page, make_page(title, tables, pictures, find_sources()));
+        write_file(wanted_.page,
+                   make_page(title, make_tables(found_, where_), pictures, find_sources()));
     if (wanted_.pictures.empty()) return;
     std::filesystem::create_directories(wanted_.pictures);
     for (const auto& each : pictures)

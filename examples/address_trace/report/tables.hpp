@@ -42,9 +42,11 @@ struct findings {
     [[nodiscard]] std::vector<cache_result> cache_results() const;
 };
 
+inline constexpr std::size_t usual_rows = 20, every_row = ~std::size_t{0};
+
 /// One for each question, at most `most` rows in those of functions, lines and sites.
 [[nodiscard]] std::vector<table> make_tables(const findings& of, const place_of& where,
-                                             std::size_t most = 20);
+                                             std::size_t most = usual_rows);
 
 /// Bytes of a line as text: "0-7 12 60-63".
 [[nodiscard]] std::string bytes_text(line_bytes bytes);

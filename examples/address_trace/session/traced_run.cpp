@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "../../launching/signals.hpp"
 #include "kept_trace.hpp"
 #include "live_reader.hpp"
+#include "traced_processes.hpp"
 
 namespace address_trace {
 namespace {
@@ -148,11 +150,14 @@ public:
     /// signal comes.
     void leave_others(bool waits, run_result& into) {
         const auto were = launching::signal_taker::last();
-        auto living = open_.living();
+        auto living = find_living();
         while (waits && !living.empty() && launching::signal_taker::last() == were) {
-            if (!take()) ::usleep(1000);
+            const auto looked = steady::now();
+            while (steady::now() - looked < std::chrono::milliseconds(50)) {
+                if (!take()) ::usleep(1000);
+            }
             take_left(false);
-            living = open_.living();
+            living = find_living();
         }
         open_.close();
         into.living = std::move(living);
@@ -189,6 +194,16 @@ private:
         tr::drain::session<tr::drain_source&> session;
     };
 
+    /// Processes that call hooks, or will. A process may start another one and end while this
+    /// looks: so it looks twice.
+    [[nodiscard]] std::vector<std::uint32_t> find_living() {
+        auto all = processes_with(open_.path());
+        if (all.empty()) all = processes_with(open_.path());
+        for (const std::uint32_t each : open_.living()) all.push_back(each);
+        std::ranges::sort(all);
+        all.erase(std::unique(all.begin(), all.end()), all.end());
+        return all;
+    }
     void record(const tr::instrument::left_references& left) {
         tr::reference_packer packer;
         std::vector<std::uint8_t> packed(left.all.size() * tr::reference_packer::most_bytes);
