@@ -417,10 +417,11 @@ BOOST_AUTO_TEST_CASE(a_tlb_is_a_cache_of_pages) {
 BOOST_AUTO_TEST_CASE(blocks_fetch_the_lines_of_their_code) {
     analyses chosen;
     std::uint64_t asked = 0;
+    const std::vector<std::uint8_t> four(20, 4);
     const auto code_of = [&](std::uint64_t site) -> std::optional<address_trace::block_code> {
         ++asked;
-        if (site == code) return {{0x1000 - 8, 80, 20}};
-        if (site == code + 16) return {{0x2000, 64, 16}};
+        if (site == code) return {{0x1000 - 8, four}};
+        if (site == code + 16) return {{0x2000, std::span(four).first(16)}};
         return std::nullopt;
     };
     const auto& split = chosen.make<cache_misses>(
@@ -434,9 +435,20 @@ BOOST_AUTO_TEST_CASE(blocks_fetch_the_lines_of_their_code) {
     BOOST_TEST(found[0].unknown_blocks == 0U);
     BOOST_TEST(asked == 2U);
     BOOST_TEST(found[1].loads.misses == 1U);
-    // Each line that was missing is asked for, and two of them are half a line there.
+    // What was missing is asked for, and two of the lines are half a line there.
     BOOST_TEST(found[2].fetches.references == 4U);
     BOOST_TEST(found[2].fetches.misses == 3U);
+
+    // An instruction on two lines is one miss, and so is the next one, which is on the second.
+    analyses other;
+    const std::uint8_t lengths[] = {6, 2, 15};
+    const auto& small =
+        other.make<cache_misses>(parse_cache_levels("I1=1K,8,1"), [&](std::uint64_t) {
+            return address_trace::block_code{0x100C, lengths};
+        });
+    feed(other, {block(code)});
+    BOOST_TEST(small.results()[0].fetches.references == 3U);
+    BOOST_TEST(small.results()[0].fetches.misses == 2U);
 
     // What is not known is told.
     // present: unknown_blocks

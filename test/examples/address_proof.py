@@ -60,6 +60,9 @@ def unpack(packed):
         head = packed[at]
         at += 1
         size = head & 127
+        if size >= 124:  # an allocation, which references nothing
+            at += size - 123
+            continue
         if size >= 120:
             more = size - 119
             size = int.from_bytes(packed[at:at + more], "little")

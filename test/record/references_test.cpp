@@ -43,8 +43,7 @@ BOOST_AUTO_TEST_CASE(what_is_packed_comes_back) {
             each.site = 0x401000 + random() % (round % 2 == 0 ? 64 : 1 << 20);
             if (random() % 100 == 0) each.site = random() >> 8 | 1;
             each.kind = static_cast<reference_kind>(random() % 8);
-            if (is_data(each.kind) || each.kind == reference_kind::allocation)
-                each.size = some_size(random);
+            if (has_size(each.kind)) each.size = some_size(random);
             if (each.kind == reference_kind::failed_compare) each.size = 1U << random() % 5;
             each.address = random() >> (random() % 64);
             if (each.kind == reference_kind::block) each.address = each.site;

@@ -58,7 +58,7 @@ public:
     void expect_sites(site_id all);
     /// Constant time on average; a set is searched through one way at a time.
     void request(const cache_request& each);
-    /// Counts references that the first level has, and that change nothing. Modulo 2^64.
+    /// Counts references that the first level has, and that change nothing.
     void add_hits(std::uint64_t loads, std::uint64_t stores, std::uint64_t fetches);
 
     /// By levels, those that share one beside each other.

@@ -16,12 +16,18 @@ using asked = cache_request::kind;
     return {data.is_store() ? asked::store : asked::load, data.site, data.address, data.size};
 }
 
-/// Calls `visit(number, address)` for each line of a block's code.
+/// Calls `visit(address, size)` for each instruction of a block that is not all in the line of the
+/// one before it: the others change nothing.
 template <class Visit>
-[[gnu::always_inline]] inline void for_each_line(const block_code& of, unsigned shift,
-                                                 Visit visit) {
-    const std::uint64_t last = (of.address + of.bytes - 1) >> shift;
-    for (std::uint64_t line = of.address >> shift; line <= last; ++line) visit(line, line << shift);
+[[gnu::always_inline]] inline void for_each_fetch(const block_code& of, unsigned shift,
+                                                  Visit visit) {
+    std::uint64_t line = ~std::uint64_t{0}, at = of.address;
+    for (const std::uint8_t length : of.lengths) {
+        const std::uint64_t last = (at + (length - 1U)) >> shift;
+        if (last != line) visit(at, length);
+        line = last;
+        at += length;
+    }
 }
 
 [[nodiscard]] bool has_fast_level(const cache_levels& levels) {
@@ -102,10 +108,10 @@ void cache_misses::take_first(std::span<const sited_reference> run) {
             }
         } else if (Code && each.kind == reference_kind::block) {
             const block_code& block = code_at(each);
-            instructions += block.instructions;
-            for_each_line(block, code.shift, [&](std::uint64_t line, std::uint64_t address) {
-                if (!code.touch(line)) [[unlikely]]
-                    missed({asked::fetch, each.site, address, std::uint64_t{1} << code.shift});
+            instructions += block.lengths.size();
+            for_each_fetch(block, code.shift, [&](std::uint64_t at, std::uint8_t size) {
+                if (!code.reference(at, size)) [[unlikely]]
+                    missed({asked::fetch, each.site, at, size});
             });
         }
     }
@@ -116,28 +122,28 @@ void cache_misses::take_first(std::span<const sited_reference> run) {
     if constexpr (Code) fast_[code_].by_kind[2].references += instructions;
 }
 
-// The hierarchy counts each line as a reference.
 void cache_misses::fetch(const sited_reference& block) {
     const cache_level& first = levels_.all.front();
     const auto shape = std::ranges::find_if(first, &cache_shape::takes_code);
     if (shape == first.end()) return;
     const block_code& code = code_at(block);
-    const auto shift = static_cast<unsigned>(std::countr_zero(shape->line));
-    std::uint64_t more = code.instructions;
-    for_each_line(code, shift, [&](std::uint64_t, std::uint64_t address) {
-        others_.request({asked::fetch, block.site, address, shape->line});
-        --more;
-    });
-    others_.add_hits(0, 0, more);
+    std::uint64_t others = code.lengths.size();
+    for_each_fetch(code, static_cast<unsigned>(std::countr_zero(shape->line)),
+                   [&](std::uint64_t at, std::uint8_t size) {
+                       others_.request({asked::fetch, block.site, at, size});
+                       --others;
+                   });
+    others_.add_hits(0, 0, others);
 }
 
 const block_code& cache_misses::code_at(const sited_reference& block) {
     if (block.site >= code_by_site_.size()) code_by_site_.resize(block.site + std::size_t{1});
     block_code& known = code_by_site_[block.site];
-    if (known.bytes != 0) return known;
+    if (!known.lengths.empty()) return known;
     if (const auto found = code_of_ ? code_of_(block.address) : std::nullopt) return known = *found;
+    static constexpr std::uint8_t one[] = {1};
     ++unknown_blocks_;
-    return unknown_ = {block.address, 1, 1};
+    return unknown_ = {block.address, one};
 }
 
 void cache_misses::missed(const cache_request& what) {

@@ -10,8 +10,7 @@
 /// too. All threads share the caches, in the order of the runs. cache_hierarchy has the rules of
 /// levels with more words than a replacement.
 ///
-/// A block fetches each line of its code once. Its references are its instructions, and its misses
-/// the lines that were missing, as cachegrind counts them.
+/// A block fetches its instructions, each of which is a reference.
 
 #include <array>
 #include <cstddef>

@@ -128,8 +128,8 @@ private:
 }
 
 struct placed_block {
-    std::uint64_t site;
-    block_code code;
+    std::uint64_t site = 0, address = 0;
+    std::vector<std::uint8_t> lengths;
 };
 
 /// The blocks of a function at `from`, which without hooks lies at `to`. None if it has none.
@@ -147,19 +147,17 @@ struct placed_block {
         std::size_t first = parts[block], last = parts[block + 1];
         while (first < last && all[first].is == piece::kind::nop) ++first;
         while (last > first && all[last - 1].is == piece::kind::nop) --last;
-        placed_block made{};
+        placed_block made;
         for (std::size_t i = parts[block]; i < parts[block + 1]; ++i) {
             const piece& each = all[i];
-            if (i == first) made.code.address = to;
+            if (i == first) made.address = to;
             from += each.length;
             if (i == hooks[block]) made.site = from;
             if (!each.stays()) continue;
             to += each.length;
-            if (i < first || i >= last) continue;
-            made.code.bytes += each.length;
-            ++made.code.instructions;
+            if (i >= first && i < last) made.lengths.push_back(each.length);
         }
-        out.push_back(made);
+        out.push_back(std::move(made));
     }
     return out;
 }
@@ -200,7 +198,10 @@ code_layout::object_code code_layout::read(const loaded_module& module) {
             for (const piece& one : all) to += one.stays() ? one.length : 0;
             out.entries.emplace(*at, placed.front().site);
             for (const placed_block& block : placed) {
-                if (block.code.bytes != 0) out.blocks.emplace(block.site, block.code);
+                if (block.lengths.empty()) continue;
+                out.blocks.emplace(block.site, object_code::block{block.address, out.lengths.size(),
+                                                                  block.lengths.size()});
+                out.lengths.insert(out.lengths.end(), block.lengths.begin(), block.lengths.end());
             }
         }
     }
@@ -231,9 +232,9 @@ std::optional<block_code> code_layout::find(std::uint64_t site) {
         const object_code& code = code_of(*module);
         const auto found = code.blocks.find(site - module->bias);
         if (found == code.blocks.end()) return std::nullopt;
-        block_code out = found->second;
-        out.address += module->bias;
-        return out;
+        const object_code::block& block = found->second;
+        return block_code{block.address + module->bias,
+                          std::span(code.lengths).subspan(block.first, block.count)};
     }
     return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,9 +26,7 @@ using symbols::loaded_module;
 /// of 16.
 struct block_code {
     std::uint64_t address = 0;
-    std::uint32_t bytes = 0, instructions = 0;
-
-    friend bool operator==(const block_code&, const block_code&) = default;
+    std::span<const std::uint8_t> lengths{};  ///< in bytes, of its instructions
 };
 
 /// A function's instructions are divided among its blocks: each has those around its hook, from
@@ -41,9 +40,9 @@ public:
     /// An object of the program. Its file is read when a site in it is asked for first.
     void add(const loaded_module& module) { modules_.push_back(module); }
 
-    /// The block whose hook returns to `site`; nothing: its object is not known (yet), or its file
-    /// cannot be read or is another one by now, or the block is not found in it. Constant time
-    /// after the first one of an object, which is linear in its code.
+    /// The block whose hook returns to `site`, valid as long as this; nothing: its object is not
+    /// known (yet), or its file cannot be read or is another one by now, or the block is not found
+    /// in it. Constant time after the first one of an object, which is linear in its code.
     [[nodiscard]] std::optional<block_code> find(std::uint64_t site);
 
     /// Where the hooks of the first blocks of functions of this name return to, in all objects that
@@ -54,8 +53,13 @@ public:
 private:
     /// Of an object's file, by the addresses in it.
     struct object_code {
-        std::unordered_map<std::uint64_t, block_code> blocks;  // by site
-        std::map<std::uint64_t, std::uint64_t> entries;        // sites by function
+        struct block {
+            std::uint64_t address = 0;
+            std::size_t first = 0, count = 0;  // in `lengths`
+        };
+        std::unordered_map<std::uint64_t, block> blocks;  // by site
+        std::vector<std::uint8_t> lengths;
+        std::map<std::uint64_t, std::uint64_t> entries;  // sites by function
         /// Functions of a name, as the linker and as the source has it.
         std::multimap<std::string, std::uint64_t, std::less<>> functions;
     };

@@ -23,6 +23,7 @@
 #include <string>
 
 #include <address_trace/analysis/run.hpp>
+#include <address_trace/coverage/code_layout.hpp>
 
 namespace address_trace {
 
@@ -42,7 +43,8 @@ inline void append_line(std::string& to, const char* kind, std::uint64_t address
 
 }  // namespace impl
 
-/// Appends the line of one reference, or of one whose site has a number. Constant time.
+/// Appends the line of one reference, or of one whose site has a number. A block is an instruction
+/// of one byte. Constant time.
 template <class Reference>
 void append_line(std::string& to, const Reference& each, line_format format) {
     struct names {
@@ -67,6 +69,18 @@ void append_line(std::string& to, const Reference& each, line_format format) {
             }
         }
         to += '\n';
+    }
+}
+
+/// Appends a line for each instruction of a block. Linear.
+inline void append_lines(std::string& to, const block_code& of, line_format format) {
+    const bool is_lackey = format == line_format::lackey;
+    std::uint64_t at = of.address;
+    for (const std::uint8_t length : of.lengths) {
+        impl::append_line(to, is_lackey ? "I  " : "2 ", at, is_lackey ? 8 : 0);
+        if (is_lackey) to += ',' + std::to_string(length);
+        to += '\n';
+        at += length;
     }
 }
 

@@ -38,16 +38,25 @@ void write_file(const std::string& file, const std::string& text) {
 /// Writes the references themselves.
 class report::lines final : public analysis {
 public:
-    lines(std::ostream& to, line_format format) : to_(to), format_(format) {}
+    lines(std::ostream& to, line_format format, code_layout& code)
+        : to_(to), format_(format), code_(code) {}
     void take(const sited_run& run) override {
         text_.clear();
-        for (const auto& each : run.all) append_line(text_, each, format_);
+        for (const auto& each : run.all) {
+            const bool is_block = each.kind == reference_kind::block;
+            if (const auto known = is_block ? code_.find(each.address) : std::nullopt) {
+                append_lines(text_, *known, format_);
+            } else {
+                append_line(text_, each, format_);
+            }
+        }
         to_ << text_;
     }
 
 private:
     std::ostream& to_;
     line_format format_;
+    code_layout& code_;
     std::string text_;
 };
 
@@ -72,8 +81,8 @@ report::report(const report_settings& wanted) : wanted_(wanted) {
         if (!file_) cannot_be_written(wanted.to);
     }
     std::ostream& out = wanted.to.empty() ? std::cout : file_;
-    if (wanted.format == "lackey") all_.make<lines>(out, line_format::lackey);
-    if (wanted.format == "din") all_.make<lines>(out, line_format::din);
+    if (wanted.format == "lackey") all_.make<lines>(out, line_format::lackey, all_.code());
+    if (wanted.format == "din") all_.make<lines>(out, line_format::din, all_.code());
 }
 report::~report() = default;
 

@@ -347,7 +347,8 @@ private:
     /// Records what is in a thread's place; its hooks are suppressed meanwhile.
     void record(impl::own_place& own) noexcept {
         const impl::frame_mark here{};
-        const std::uintptr_t state = own.state.load(relaxed);  // relaxed, both: own thread's
+        // relaxed, to the end: own thread's
+        const std::uintptr_t state = own.state.load(relaxed);
         own.state.store(here.address(), relaxed);
         tell_stack();
         out_.record(*own.place);
@@ -362,8 +363,8 @@ private:
         const impl::frame_mark here{};
         const auto stack = find_stack();
         if (here.address() < stack.low || here.address() >= stack.high) return;
-        out_.to().record<thread_stack>(first.place->thread.load(relaxed),  // relaxed: own thread's
-                                       address(stack.low), address(stack.high));
+        const std::uint32_t thread = first.place->thread.load(relaxed);  // relaxed: own thread's
+        out_.to().record<thread_stack>(thread, address(stack.low), address(stack.high));
     }
     [[nodiscard]] static v1::impl::address_range find_stack() noexcept {
         auto& own_stack = impl::own_stack;

@@ -62,6 +62,11 @@ enum class reference_kind : std::uint8_t {
            kind == reference_kind::failed_compare;
 }
 
+/// Whether it has an address and a size, as data and allocations do.
+[[nodiscard]] constexpr bool has_size(reference_kind kind) noexcept {
+    return is_data(kind) || kind == reference_kind::allocation;
+}
+
 template <>
 struct names_of<reference_kind> {
     static constexpr value_name<reference_kind> list[] = {

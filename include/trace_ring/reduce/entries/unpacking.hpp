@@ -124,8 +124,8 @@ private:
             }
             ++next.count;
             to[0] = low | std::uint64_t{word} << 32;
-            to[1] = is_data(one.kind) ? one.address : one.site;
-            to[2] = is_data(one.kind) ? one.site : one.address;
+            to[1] = has_size(one.kind) ? one.address : one.site;
+            to[2] = has_size(one.kind) ? one.site : one.address;
             to[3] = one.size;
             into.add(1 + fields);
         };
@@ -145,7 +145,7 @@ private:
     static constexpr std::size_t most_words = 4;
     /// Fields of a reference, of a word each.
     [[nodiscard]] static constexpr std::size_t words_for(reference_kind kind) noexcept {
-        return kind == reference_kind::block ? 1 : is_data(kind) ? 3 : 2;
+        return kind == reference_kind::block ? 1 : has_size(kind) ? 3 : 2;
     }
 
     /// The thread that made a record's references, which another one may have recorded; null: that
