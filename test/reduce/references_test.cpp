@@ -108,12 +108,15 @@ std::vector<reference> some_references(dice& random, std::size_t count) {
     std::vector<reference> all(count);
     for (auto& each : all) {
         each.site = 0x401000 + random.below(64) * 4;
-        each.kind = static_cast<reference_kind>(random.below(7));
+        each.kind = static_cast<reference_kind>(random.below(8));
         each.address = 0x7f0000000000 + random.below(1 << 16);
         if (each.kind == reference_kind::block) each.address = each.site;
-        if (is_data(each.kind))
+        if (each.kind == reference_kind::failed_compare) {
+            each.size = 1U << random.below(5);
+        } else if (has_size(each.kind)) {
             each.size = random.below(2) == 0 ? 1U << random.below(5)
                                              : 1 + static_cast<std::uint32_t>(random.below(9999));
+        }
     }
     return all;
 }
