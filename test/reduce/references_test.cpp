@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(filters_choose_among_them) {
     what.condition =
         asks(trace, compared("address", where::comparison::less, 0x7f0000000000 + 4000));
     check(what, [](const seen& each) {
-        return !each.note && is_data(each.of.kind) && each.of.address < 0x7f0000000000 + 4000;
+        return !each.note && has_size(each.of.kind) && each.of.address < 0x7f0000000000 + 4000;
     });
     what.condition = asks(trace, compared("site", where::comparison::equal, 0x401010));
     check(what, [](const seen& each) { return !each.note && each.of.site == 0x401010; });
