@@ -60,15 +60,17 @@ void tell(std::string_view name, const std::string& what) {
     return out + ": " + describe(of.shape);
 }
 
-void tell(const run_result& of, report& found, bool kept) {
+void tell(const run_result& of, report& found, bool kept, bool with_blocks) {
     const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
     tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
     if (sum.updates + sum.failed_compares != 0)
         tell("updates", fmt::format("{} of {} bytes, atomic; {} compares failed", sum.updates,
                                     sum.bytes_updated, sum.failed_compares));
-    tell("blocks", fmt::format("{}", sum.blocks));
-    tell("functions", fmt::format("{} calls", found.calls()));
+    if (with_blocks) {
+        tell("blocks", fmt::format("{}", sum.blocks));
+        tell("functions", fmt::format("{} calls", found.calls()));
+    }
     const std::uint64_t data = sum.data();
     tell(kept ? "trace" : "drained",
          fmt::format(
@@ -108,8 +110,21 @@ void tell(const run_result& of, report& found, bool kept) {
     return true;
 }
 
+/// Throws std::invalid_argument if a cache of code gets no blocks.
+void check_blocks(const options& wanted, const findings& found) {
+    if (wanted.run.blocks) return;
+    for (const cache_misses* const each : found.caches) {
+        for (const cache_shape& shape : each->levels().all.front()) {
+            if (!shape.takes_data())
+                throw std::invalid_argument(
+                    fmt::format("cache '{}': its code is not traced with --no-blocks", shape.name));
+        }
+    }
+}
+
 [[nodiscard]] int run(const options& wanted) {
     report found(wanted.report);
+    check_blocks(wanted, found.found());
     run_cost untraced;
     if (!wanted.untraced.empty()) {
         std::vector<std::string> command = wanted.run.command;
@@ -129,7 +144,7 @@ void tell(const run_result& of, report& found, bool kept) {
                   << " called no hook: was it compiled and linked by `address-trace cc`?\n";
     }
     if (!wanted.quiet) {
-        tell(result, found, !wanted.run.output.empty());
+        tell(result, found, !wanted.run.output.empty(), wanted.run.blocks);
         tell("program", cost_text(result.program));
         if (!wanted.untraced.empty()) {
             tell("untraced", cost_text(untraced));

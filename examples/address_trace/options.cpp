@@ -96,6 +96,10 @@ bool parse(int argc, char** argv, options& into, int& status) {
     bool goes_on = false;
     run.add_flag("--no-stop", goes_on,
                  "The program never waits; references that find no room are reported as a gap");
+    bool skips_blocks = false;
+    auto* const data_only = run.add_flag("--no-blocks", skips_blocks,
+                                         "Traces loads and stores only: less time, and a smaller "
+                                         "trace");
     run.add_flag("--wait", into.run.waits,
                  "Also waits for processes that outlive the program; otherwise they continue "
                  "untraced");
@@ -107,6 +111,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
                  "Also traces the tracing itself, to check that it has no hooks");
     run.add_flag("--quiet", into.quiet, "Prints no summary");
     add_report_options(run, into.report);
+    data_only->excludes("--from")->excludes("--to");
     run.add_option("--report", into.report.to, "Writes a report to this file")->option_text("FILE");
     run.add_option("PROGRAM", into.run.command, "The program and its arguments, after --")
         ->option_text("ARGS...")
@@ -132,6 +137,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     try {
         app.parse(argc, argv);
         into.run.stops = !goes_on;
+        into.run.blocks = !skips_blocks;
         const bool as_lines = into.report.format == "lackey" || into.report.format == "din";
         if (into.trace.empty() && into.report.to.empty() && as_lines) {
             throw CLI::RequiredError("--report FILE, as stdout is the program's, with --format " +

@@ -75,6 +75,26 @@ BOOST_FIXTURE_TEST_CASE(a_part_begins_and_ends_with_functions, fixture) {
     BOOST_TEST(late.status == 125);
 }
 
+BOOST_FIXTURE_TEST_CASE(blocks_can_be_left_out, fixture) {
+    if (!is_here()) return;
+    write(in / "phases.c", phases);
+    compile("-O1 phases.c -o phases");
+    for (const char* const how : {"", "-o phases.trace "}) {
+        const outcome traced = trace(std::string("--no-blocks ") + how + "-- ./phases");
+        BOOST_TEST(traced.status == 0);
+        BOOST_TEST(traced.of("stores") == 1234U);
+        BOOST_TEST(traced.err.find("blocks") == std::string::npos);
+        BOOST_TEST(traced.err.find("gaps        none") != std::string::npos);
+    }
+    const outcome report = run(ADDRESS_TRACE " report --format lackey phases.trace");
+    BOOST_TEST(report.out.find("I ") == std::string::npos);
+    BOOST_TEST(report.out.find(" S ") != std::string::npos);
+    const outcome code = trace("--no-blocks --cache I1=32K,64,8 -- ./phases");
+    BOOST_TEST(code.status == 125);
+    BOOST_TEST(code.err.find("'I1'") != std::string::npos);
+    BOOST_TEST(trace("--no-blocks --from phase -- ./phases").status == 125);
+}
+
 // The hundred blocks of a chain of gotos are more code than the cache has room for, and then less.
 BOOST_FIXTURE_TEST_CASE(caches_of_code_hold_what_blocks_are_long, fixture) {
     if (!is_here()) return;

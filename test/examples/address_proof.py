@@ -31,7 +31,7 @@ import sys
 import tempfile
 
 KINDS = {"load": "L", "store": "S", "update": "M", "failed_compare": "M"}
-ENTRY_BYTES, PLACE_BYTES, FIRST_ENTRY = 16, 102400, 128  # instrument/open_references.hpp
+ENTRY_BYTES, PLACE_BYTES, FIRST_ENTRY = 16, 131072, 128  # instrument/open_references.hpp
 STACK = 1 << 23
 
 
@@ -200,7 +200,7 @@ def compare(seen, places, not_data, constants, stacks):
             elif place is not None and (kind, address, size) == ("L", place, 4):
                 seen_end = True
             elif place is not None and kind == "S" and seen_end:
-                if 0 <= address - place - FIRST_ENTRY < 4096 * ENTRY_BYTES:
+                if 0 <= address - place - FIRST_ENTRY < 6144 * ENTRY_BYTES:
                     if first_place is None:
                         first_place = place
                     number = 1 + (place - first_place) // PLACE_BYTES

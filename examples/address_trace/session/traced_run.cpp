@@ -123,7 +123,8 @@ public:
           recorder_(trace_options(how, file_)),
           open_(folder_.file("open"), {.drained = how.stops && how.output.empty(),
                                        .packs = !how.output.empty(),
-                                       .traces_itself = how.itself}),
+                                       .traces_itself = how.itself,
+                                       .skips_blocks = !how.blocks}),
           stream_(to) {
         if (!keeps_) drained_.emplace(file_, stream_);
         ::setenv("TRACE_RING_REFERENCES", file_.c_str(), 1);

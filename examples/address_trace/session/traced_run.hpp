@@ -22,6 +22,7 @@ struct run_settings {
     bool stops = true;    ///< the program waits while there is no room; else there are gaps
     bool waits = false;   ///< for processes that outlive the program, too
     bool itself = false;  ///< the tracing is traced, too
+    bool blocks = true;
     std::vector<std::string> command{};
 };
 

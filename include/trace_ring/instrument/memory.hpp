@@ -128,6 +128,7 @@ TRACE_RING_GATHER_HOOK(scatter, store)
 
 TRACE_RING_HOOK __trace_ring_block() noexcept {
     using namespace trace_ring;
+    if (instrument::impl::current->skips_blocks) return;
     const void* const site = __builtin_return_address(0);
     instrument::trace_reference<reference_kind::block>(site, site);
 }

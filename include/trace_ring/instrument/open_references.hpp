@@ -34,13 +34,12 @@ struct recording_progress {
 /// The references that a thread has open. A signal handler that interrupts the adding of one uses
 /// the thread's next.
 struct alignas(64) open_references {
-    static constexpr std::uint32_t room = 4096;
-    /// With so many there may be no room for one more, and its extension.
-    static constexpr std::uint32_t full = room - 1;
-    static constexpr std::size_t size = 102400;
+    static constexpr std::uint32_t room = 6144;
+    static constexpr std::size_t size = 131072;
 
     shared_atomic<std::uint32_t> end;  ///< how many there are in `all`, with extensions
-    std::uint32_t unused;
+    /// They are recorded when there are so many. One more, with its extension, has room then.
+    std::uint32_t limit;
     /// How often hooks had this place to add a reference: an account of its own, by which who
     /// analyses them sees whether all have come. Of the thread alone while it lives.
     std::uint64_t calls;
@@ -59,24 +58,29 @@ struct alignas(64) open_references {
     shared_atomic<std::uint64_t> cut_off;
     /// Executions of instructions of which no hook knows what they reference.
     shared_atomic<std::uint64_t> unseen;
+    std::uint32_t extensions;  ///< how many of `all` are extensions; of the thread alone
+    std::uint32_t unused[5];
     alignas(64) plain_reference all[room];
     // For those that are packed.
     reference_packer packer;
-    static constexpr std::size_t packed_room = 16256;
+    static constexpr std::size_t packed_room = 16192;
     std::byte packed[packed_room];
 
     /// How many references the first `entries` of `all` from `from` on are.
     [[nodiscard]] std::uint64_t count(std::uint32_t from, std::uint32_t entries) const noexcept {
-        std::uint64_t extensions = 0;
+        std::uint64_t others = 0;
         for (std::uint32_t i = from; i < from + entries; ++i)
-            extensions += all[i].what == plain_reference::extension_code;
-        return entries - extensions;
+            others += all[i].what == plain_reference::extension_code;
+        return entries - others;
     }
     /// The owner of the place was in the middle of adding a reference, and is no more.
     void note_cut_off() noexcept {
         // relaxed, all: nobody else uses the place now
         if (recording_progress::from(progress.load(relaxed)).recorded != 0) return;
-        if (calls != recorded + count(0, end.load(relaxed)) + 1) return;
+        const std::uint32_t entries = end.load(relaxed);
+        const std::uint64_t references = count(0, entries);
+        extensions = static_cast<std::uint32_t>(entries - references);
+        if (calls != recorded + references + 1) return;
         --calls;
         cut_off.fetch_add(1, relaxed);
     }
@@ -86,13 +90,14 @@ static_assert(offsetof(open_references, calls) == 8);
 static_assert(offsetof(open_references, thread) == 24);
 static_assert(offsetof(open_references, progress) == 32);
 static_assert(offsetof(open_references, unseen) == 96);
+static_assert(offsetof(open_references, extensions) == 104);
 static_assert(offsetof(open_references, all) == 128);
 static_assert(offsetof(open_references, packer) == 128 + open_references::room * 16);
 
 /// The file: this, then the places, of which number 0 is here.
 struct alignas(64) open_references_table {
     static constexpr std::uint32_t magic_number = 0x4F525254;  // "TRRO" as its bytes lie
-    static constexpr std::uint32_t version_number = 2;
+    static constexpr std::uint32_t version_number = 3;
     static constexpr std::uint32_t most_places = 4095;
 
     shared_atomic<std::uint32_t> magic;  ///< stored last, when the rest is there
@@ -110,6 +115,7 @@ struct alignas(64) open_references_table {
     shared_atomic<std::uint32_t> closed;
     /// 1: the reader locks `life_byte` as long as it lives.
     shared_atomic<std::uint32_t> locked;
+    std::uint32_t skips_blocks;  ///< 1: only data is traced, and where functions begin and end
 
     /// The byte of the file that the reader locks as long as it lives (storage::life_lock).
     static constexpr std::uint64_t life_byte = std::uint64_t{1} << 40;
@@ -141,6 +147,7 @@ struct alignas(64) open_references_table {
         std::uint32_t reader = 0;
         bool packs = true;
         bool traces_itself = false;
+        bool skips_blocks = false;
     };
     /// In new memory of zeros, of at least bytes_for(how.places + 1) bytes.
     void begin(const settings& how) noexcept {
@@ -149,6 +156,7 @@ struct alignas(64) open_references_table {
         reader.store(how.reader, relaxed);  // relaxed: the magic number publishes it
         packs = how.packs ? 1 : 0;
         traces_itself = how.traces_itself ? 1 : 0;
+        skips_blocks = how.skips_blocks ? 1 : 0;
         // order: open.there:B pairs with open.there:A
         magic.store(magic_number, release);
     }

@@ -24,7 +24,8 @@ struct alignas(64) own_place {
     /// frame. 0: there is no place.
     atomic<std::uintptr_t> state;
     open_references* place;
-    own_place* next;  ///< for signal handlers that interrupt a hook here; null: there is none yet
+    own_place* next;    ///< for signal handlers that interrupt a hook here; null: there is none yet
+    bool skips_blocks;  ///< they are not traced
     bool has_told_stack;  ///< of the thread's first place: its stack is in a record
 
     static constexpr std::uintptr_t idle = 2;

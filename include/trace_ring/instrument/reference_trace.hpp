@@ -60,13 +60,21 @@ public:
                                           std::uint64_t size, std::uintptr_t frame) noexcept {
         impl::own_place* const own = make_room(frame);
         if (own == nullptr) return;
+        constexpr unsigned block = v1::impl::plain_code(reference_kind::block);
+        if (own->skips_blocks && plain_reference{address, what}.code() == block) {
+            own->state.store(own->idle_state(), relaxed);  // relaxed: own thread's
+            return;
+        }
         open_references& place = *own->place;
         const bool is_extended = plain_reference{address, what}.width() == 2;
         ++place.calls;
         // relaxed, to the end: own thread's
         const std::uint32_t end = place.end.load(relaxed);
         place.all[end] = {address, what};
-        if (is_extended) place.all[end + 1] = {size, plain_reference::extension_code};
+        if (is_extended) {
+            place.all[end + 1] = {size, plain_reference::extension_code};
+            ++place.extensions;
+        }
         signal_fence(seq_cst);
         place.end.store(end + (is_extended ? 2 : 1), relaxed);
         signal_fence(seq_cst);
@@ -239,7 +247,7 @@ private:
             own = next_place(*own);
             if (own == nullptr) return count(table_->untraced_references);
         }
-        if (own->place->end.load(relaxed) >= open_references::full) {  // relaxed: as above
+        if (own->place->end.load(relaxed) >= own->place->limit) {  // relaxed: as above
             const impl::undisturbed_tracing scope;
             tell_stack();
             out_.record(*own->place);
@@ -293,10 +301,13 @@ private:
             each.process.store(static_cast<std::uint32_t>(::getpid()), relaxed);
             populate(&each, sizeof each);
             each.end.store(0, relaxed);
+            each.extensions = 0;
+            each.limit = reference_recorder::limit(*table_);
             impl::own_place& own = own_places_[i];
             own.place = &each;
             own.next = nullptr;
             own.has_told_stack = false;
+            own.skips_blocks = table_->skips_blocks != 0;
             own.state.store(own.idle_state(), relaxed);
             return &own;
         }

@@ -52,6 +52,7 @@ public:
         bool drained = true;         ///< writers wait for this process, as it drains the trace
         bool packs = false;          ///< records are packed_references, else plain_references
         bool traces_itself = false;  ///< to see what happens without suppression
+        bool skips_blocks = false;   ///< only data is traced, and where functions begin and end
     };
 
     /// Makes it; only pages that are used take memory. Throws setup_error.
@@ -67,7 +68,8 @@ public:
         table().begin({.places = how.places,
                        .reader = how.drained ? static_cast<std::uint32_t>(::getpid()) : 0,
                        .packs = how.packs,
-                       .traces_itself = how.traces_itself});
+                       .traces_itself = how.traces_itself,
+                       .skips_blocks = how.skips_blocks});
         // Not every file system can; then its number tells whether this process lives.
         const auto lock = life_.take(fd.get(), path_.c_str(), open_references_table::life_byte);
         // relaxed: before any process looks

@@ -10,7 +10,7 @@
 ///  if state is not idle: cold path               // interrupted, or no place
 ///  own.state = an address in this frame; signal fence
 ///  ++place.calls
-///  if place.end is the room: cold path
+///  if place.end is the limit: cold path
 ///  place.all[place.end] = the reference          // two stores
 ///  ++place.end; signal fence; own.state = state
 /// @endcode
@@ -54,7 +54,7 @@ namespace impl {
     open_references& place = *own.place;
     ++place.calls;
     const std::uint32_t end = place.end.load(relaxed);
-    if (end >= open_references::full) [[unlikely]] {
+    if (end >= place.limit) [[unlikely]] {
         --place.calls;
         own.state.store(state, relaxed);
         return trace_slowly(address, what, size, here.address());
