@@ -41,6 +41,8 @@ static void put(const void *what) {
 HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16) HOOKS(32) HOOKS(64)
 void __trace_ring_load_range(void *at, unsigned long size) { (void)size, put(at); }
 void __trace_ring_store_range(void *at, unsigned long size) { (void)size, put(at); }
+void __trace_ring_allocated(void *at, unsigned long size) { (void)at, (void)size; }
+void __trace_ring_loaded(void) {}
 void __trace_ring_block(void) { put(__builtin_return_address(0)); }
 """
 CACHES = [["--cache", f"D1={size},64,{ways}"]

@@ -4,6 +4,7 @@
 /// @file
 /// address-trace: compiles programs so that they can be traced, and traces them.
 
+#include <cerrno>
 #include <cstdint>
 #include <exception>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include <fmt/ranges.h>
 #include <trace_ring/setup_error.hpp>
 
+#include "../launching/find_program.hpp"
 #include "analysis/counts.hpp"
 #include "compiler/compiler.hpp"
 #include "options.hpp"
@@ -123,6 +125,10 @@ void check_blocks(const options& wanted, const findings& found) {
 }
 
 [[nodiscard]] int run(const options& wanted) {
+    // Before any file is replaced.
+    const std::string& program = wanted.run.command.front();
+    if (launching::path_of_program(program).empty())
+        throw trace_ring::setup_error(program, "cannot be executed", ENOENT);
     report found(wanted.report);
     check_blocks(wanted, found.found());
     run_cost untraced;
@@ -139,7 +145,8 @@ void check_blocks(const options& wanted, const findings& found) {
     const run_result result = run_traced(wanted.run, found.fed());
     found.name_by(result.modules, result.stacks);
     const bool lacks = lacks_function(found);
-    if (!lacks && found.found().fed->sites().size() == 0) {
+    found.note_gaps(gaps_text(result));
+    if (result.counts.calls == 0) {
         std::cerr << "address-trace: " << wanted.run.command[0]
                   << " called no hook: was it compiled and linked by `address-trace cc`?\n";
     }
@@ -159,10 +166,22 @@ void check_blocks(const options& wanted, const findings& found) {
                              result.analysis_seconds));
         }
     }
-    const report_settings& shown = wanted.report;
-    if (!shown.to.empty() || !shown.page.empty() || !shown.pictures.empty())
-        found.write(wanted.run.command[0]);
+    // stdout is the program's.
+    found.write(program, std::cerr, wanted.report.asks_for_tables() && !wanted.quiet);
     return lacks ? failed : launching::exit_status(result.status);
+}
+
+/// What is missing in a kept trace.
+[[nodiscard]] std::string gaps_of(const reference_stream& in, const trace_ring::loss_counts& lost) {
+    if (!in.end()) return "not known, as the trace has no end";
+    run_result as_run;
+    as_run.counts.calls = in.end()->calls;
+    as_run.counts.lost_references = in.end()->lost_references;
+    as_run.counts.lost_records = lost.total();
+    as_run.references = in.references();
+    as_run.missing_records = in.missing();
+    as_run.damaged_bytes = in.damaged();
+    return gaps_text(as_run);
 }
 
 [[nodiscard]] int report_of(const options& wanted) {
@@ -171,7 +190,11 @@ void check_blocks(const options& wanted, const findings& found) {
     const trace_ring::loss_counts lost = read_kept(wanted.trace, stream);
     stream.finish();
     found.name_by(stream.modules(), stream.stacks());
-    found.write(wanted.trace);
+    found.note_gaps(gaps_of(stream, lost));
+    found.write(wanted.trace, std::cout, wanted.report.page.empty());
+    if (!stream.end())
+        std::cerr << "address-trace: " << wanted.trace
+                  << ": the trace has no end: its run was interrupted, or the trace is full\n";
     if (lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
         std::cerr << fmt::format(
             "address-trace: {}: {} records are lost, {} are missing, {} bytes are damaged\n",

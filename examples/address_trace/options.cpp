@@ -12,6 +12,18 @@
 namespace address_trace {
 namespace {
 
+/// Refuses numbers that begin with one of these characters.
+[[nodiscard]] CLI::Validator refused(const char* begins, const char* why) {
+    return {[begins, why](std::string& text) {
+                return text.find_first_of(begins) == 0 ? text + ' ' + why : std::string();
+            },
+            "N"};
+}
+
+[[nodiscard]] std::string is_named(std::string& function) {
+    return function.empty() ? "a function has a name" : "";
+}
+
 void add_report_options(CLI::App& to, report_settings& into) {
     to.add_option(
           "--cache", into.caches,
@@ -45,16 +57,19 @@ void add_report_options(CLI::App& to, report_settings& into) {
     to.add_option("--from", into.chosen.from,
                   "Analyses only from the start of a function of this name, in any thread; again "
                   "after each --to")
-        ->option_text("FUNCTION");
+        ->option_text("FUNCTION")
+        ->check(CLI::Validator(is_named, ""));
     to.add_option("--to", into.chosen.to, "Analyses only up to the start of this function")
-        ->option_text("FUNCTION");
-    to.add_option("--skip", into.chosen.skip, "Skips the first N references")
+        ->option_text("FUNCTION")
+        ->check(CLI::Validator(is_named, ""));
+    to.add_option("--skip", into.chosen.skip, "Skips the first N of these references")
         ->option_text("N")
-        ->transform(CLI::AsSizeValue(true));
+        ->transform(CLI::AsSizeValue(true))
+        ->transform(refused("-", "must not be negative"));
     to.add_option("--window", into.chosen.window, "Analyses at most N references")
         ->option_text("N")
         ->transform(CLI::AsSizeValue(true))
-        ->check(CLI::PositiveNumber);
+        ->transform(refused("-0", "must be more than 0"));
     to.add_option("--html", into.page, "Writes all results and the source to one page")
         ->option_text("FILE");
     to.add_option("--svg", into.pictures, "Writes each picture to a file")->option_text("FOLDER");

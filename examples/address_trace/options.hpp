@@ -24,9 +24,16 @@ struct report_settings {
     bool lines = false, reuse = false, strides = false, working_set = false;
     reference_choice::settings chosen{};
     std::string format = "text";  ///< or csv, json, lackey, din
-    std::string to{};             ///< a file; empty: of `run` no tables, of `report` stdout
-    std::string page{};           ///< an HTML file; empty: none
-    std::string pictures{};       ///< a folder for SVG files; empty: none
+    std::string to{};        ///< a file; empty: of `run` stderr, if asked for; of `report` stdout
+    std::string page{};      ///< an HTML file; empty: none
+    std::string pictures{};  ///< a folder for SVG files; empty: none
+
+    /// Whether something is to be found out that has no other place to go to.
+    [[nodiscard]] bool asks_for_tables() const noexcept {
+        const bool asks =
+            lines || reuse || strides || working_set || !coherent.empty() || format != "text";
+        return asks && to.empty() && page.empty() && pictures.empty();
+    }
 };
 
 struct options {

@@ -52,6 +52,7 @@ void __trace_ring_store_lanes(void *at, word active, word n) {
 void __trace_ring_gather(void **at, word active, word n) { __trace_ring_load_lanes(at, active, n); }
 void __trace_ring_block(void) { ADD(blocks, 1); }
 void __trace_ring_allocated(void *at, word n) { (void)at, (void)n; }
+void __trace_ring_loaded(void) {}
 __attribute__((destructor)) static void tell(void) {
     fprintf(stderr, "%lu %lu %lu %lu %lu %lu %lu\n", loads, stores, updates, failed, blocks, loaded,
             stored);

@@ -27,6 +27,8 @@ struct line_sharer {
     line_bytes touched = 0;  ///< ever
     line_bytes written = 0;
 
+    [[nodiscard]] std::uint64_t references() const noexcept { return loads + stores; }
+
     static constexpr site_id no_site = ~site_id{0};
 };
 
@@ -39,12 +41,12 @@ class line_sharing {
 public:
     static constexpr std::size_t most_sharers = 8;
 
-    /// One thread has had the line alone so far.
-    line_sharing(std::uint32_t thread, line_bytes touched, line_bytes written) noexcept {
+    /// `owner` has had the line alone so far.
+    explicit line_sharing(const line_sharer& owner) noexcept {
         sharer& first = all_[count_++];
-        first.known.thread = thread;
-        first.known.touched = first.touched_now = touched;
-        first.known.written = first.written_now = written;
+        first.known = owner;
+        first.touched_now = owner.touched;
+        first.written_now = owner.written;
         first.has_it = true;
     }
 
@@ -83,16 +85,19 @@ public:
     }
     [[nodiscard]] std::uint64_t false_hand_overs() const noexcept { return false_; }
     [[nodiscard]] std::uint64_t hand_overs() const noexcept { return false_ + true_; }
-    /// More than these there cannot have been since the line is followed, in whatever order the
-    /// references of the first threads came.
-    [[nodiscard]] std::uint64_t most_hand_overs() const noexcept {
-        std::uint64_t all = 0, busiest = 0;
-        for (std::size_t i = 0; i < count_; ++i) {
-            const std::uint64_t its = all_[i].known.loads + all_[i].known.stores;
-            all += its;
-            busiest = std::max(busiest, its);
-        }
-        return std::max(hand_overs(), std::min(all, 2 * (all - busiest)));
+    /// More there cannot have been, in whatever order the references came, if the line had `all`
+    /// references.
+    [[nodiscard]] std::uint64_t most_hand_overs(std::uint64_t all) const noexcept {
+        std::uint64_t busiest = 0;
+        for (std::size_t i = 0; i < count_; ++i)
+            busiest = std::max(busiest, all_[i].known.references());
+        return std::max(hand_overs(), std::min(all, 2 * (all - std::min(all, busiest))));
+    }
+    /// References that are in the counts of the first threads.
+    [[nodiscard]] std::uint64_t attributed() const noexcept {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < count_; ++i) sum += all_[i].known.references();
+        return sum;
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return count_; }

@@ -69,12 +69,21 @@ void line_use::note_other(entry& at, line_bytes bytes, const sited_reference& ea
     if (at.shared == 0) {
         if (at.touched == 0 || (at.written == 0 && !each.takes_line())) {
             at.thread = thread;
+            at.site = each.site;
+            at.loads_before = at.loads - !each.takes_line();
+            at.stores_before = at.stores - each.takes_line();
             at.touched = bytes;
             at.written = each.takes_line() ? bytes : 0;
             return;
         }
         if (shared_.size() == most_shared_) forget_shared();
-        shared_.push_back({at.line, line_sharing(at.thread, at.touched, at.written)});
+        shared_.push_back(
+            {at.line, line_sharing({.thread = at.thread,
+                                    .site = at.site,
+                                    .loads = at.loads - at.loads_before - !each.takes_line(),
+                                    .stores = at.stores - at.stores_before - each.takes_line(),
+                                    .touched = at.touched,
+                                    .written = at.written})});
         at.shared = static_cast<std::uint32_t>(shared_.size());
         --known_;
     }
@@ -165,8 +174,9 @@ std::vector<used_line> line_use::hottest(std::size_t most) const {
 std::vector<shared_line> line_use::shared(bool is_false) const {
     std::vector<shared_line> out;
     for (const followed& each : shared_) {
-        if (each.how.hand_overs() != 0 && each.how.is_false() == is_false)
-            out.push_back({each.line << shared_line_bits, &each.how});
+        if (each.how.hand_overs() == 0 || each.how.is_false() != is_false) continue;
+        const entry& at = entries_[slot_of(each.line)];
+        out.push_back({each.line << shared_line_bits, at.loads + at.stores + at.missed, &each.how});
     }
     std::ranges::sort(out, [](const shared_line& a, const shared_line& b) {
         const std::uint64_t of_a = a.how->hand_overs(), of_b = b.how->hand_overs();

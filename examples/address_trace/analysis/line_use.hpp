@@ -37,7 +37,12 @@ struct used_line {
 
 struct shared_line {
     std::uint64_t address = 0;
+    std::uint64_t references = 0;       ///< of all threads, and as many as were forgotten
     const line_sharing* how = nullptr;  ///< valid until the next run
+
+    [[nodiscard]] std::uint64_t most_hand_overs() const noexcept {
+        return how->most_hand_overs(references);
+    }
 };
 
 class line_use final : public analysis {
@@ -75,10 +80,12 @@ private:
         std::uint64_t line = no_line;
         std::uint64_t loads = 0, stores = 0;
         std::uint64_t missed = 0;
-        std::uint64_t taken_off = 0;          // of its weight
-        line_bytes touched = 0, written = 0;  // by its only thread
+        std::uint64_t taken_off = 0;                        // of its weight
+        line_bytes touched = 0, written = 0;                // by its only thread
+        std::uint64_t loads_before = 0, stores_before = 0;  // by others, who had it before
         std::uint32_t thread = 0;
-        std::uint32_t shared = 0;  // its number in shared_, and one; 0: not shared
+        site_id site = line_sharer::no_site;  // the first one of its only thread
+        std::uint32_t shared = 0;             // its number in shared_, and one; 0: not shared
 
         [[nodiscard]] std::uint64_t weight() const noexcept { return loads + stores - taken_off; }
     };

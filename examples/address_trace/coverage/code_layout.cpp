@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -162,6 +163,42 @@ struct placed_block {
     return out;
 }
 
+/// What a function may be called: as the linker has it, and as C++ does, without its arguments,
+/// what it returns, and the arguments of its template.
+[[nodiscard]] std::set<std::string> names_of(const std::string& linked) {
+    std::set<std::string> out{linked};
+    std::string text = symbols::demangle(linked.c_str());
+    out.insert(text);
+    out.insert(symbols::without_arguments(text));
+    if (text == linked) return out;
+    // Where nothing encloses it: the last space before the first parenthesis of arguments.
+    std::size_t depth = 0, begin = 0, end = text.size();
+    const std::size_t op = text.find("operator");
+    for (std::size_t i = 0; i < text.size() && i < op; ++i) {
+        const char c = text[i];
+        if (c == '(' && depth == 0 && text.compare(i, 21, "(anonymous namespace)") != 0) {
+            end = i;
+            break;
+        }
+        if (c == '<' || c == '(') ++depth;
+        if ((c == '>' || c == ')') && depth != 0) --depth;
+        if (c == ' ' && depth == 0) begin = i + 1;
+    }
+    if (op != text.npos) return out;
+    text = text.substr(begin, end - begin);
+    out.insert(text);
+    if (!text.ends_with('>')) return out;
+    depth = 0;
+    for (std::size_t i = text.size(); i-- > 0;) {
+        depth += text[i] == '>';
+        depth -= text[i] == '<';
+        if (depth != 0) continue;
+        out.insert(text.substr(0, i));
+        break;
+    }
+    return out;
+}
+
 }  // namespace
 
 code_layout::object_code code_layout::read(const loaded_module& module) {
@@ -209,10 +246,7 @@ code_layout::object_code code_layout::read(const loaded_module& module) {
         if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
         file.each_symbol(each, [&](std::string_view name, const GElf_Sym& symbol, int) {
             if (out.entries.count(symbol.st_value) == 0 || name.empty()) return;
-            const std::string linked(name);
-            const std::string readable = symbols::demangle(linked.c_str());
-            const std::size_t arguments = readable.rfind('(');
-            for (const std::string& each_name : {linked, readable, readable.substr(0, arguments)})
+            for (const std::string& each_name : names_of(std::string(name)))
                 out.functions.emplace(each_name, symbol.st_value);
         });
     }

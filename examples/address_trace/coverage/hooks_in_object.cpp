@@ -19,7 +19,8 @@ namespace {
     const bool has_two = ends("_range") || ends("_allocated") ||
                          name.find("_compare") != name.npos || !name.starts_with("__trace_ring_");
     if (has_two) return {false, 2};
-    return {ends("_block"), static_cast<std::uint8_t>(ends("_block") || ends("_unseen") ? 0 : 1)};
+    return {ends("_block"), static_cast<std::uint8_t>(
+                                ends("_block") || ends("_unseen") || ends("_loaded") ? 0 : 1)};
 }
 
 [[nodiscard]] std::int32_t word_at(bytes_view bytes, std::size_t at) {
@@ -42,8 +43,9 @@ hook_addresses find_hooks(const object_file& in) {
             if (hooks && each.head.sh_type == SHT_DYNSYM)
                 dynamic_numbers.emplace(number, hook_of(name));
             // Of address-trace.o nothing but the hooks is global.
-            const bool is_own = hooks || (GELF_ST_BIND(symbol.st_info) == STB_LOCAL &&
-                                          name.find("10trace_ring") != name.npos);
+            const bool is_own = hooks || name == "address_trace.loaded" ||
+                                (GELF_ST_BIND(symbol.st_info) == STB_LOCAL &&
+                                 name.find("10trace_ring") != name.npos);
             if (is_own && symbol.st_shndx != SHN_UNDEF) out.own_functions.insert(symbol.st_value);
         });
     }
@@ -103,7 +105,19 @@ std::vector<hook_call> hook_calls(const object_file& in, const hook_addresses& h
             const bool direct = each.bytes[at] == 0xE8 || each.bytes[at] == 0xE9;
             const bool by_word = each.bytes[at] == 0xFF &&
                                  (each.bytes[at + 1] == 0x15 || each.bytes[at + 1] == 0x25);
-            if (!direct && !by_word) continue;
+            if (!direct && !by_word) {
+                // movabs of an address, as in large code: it is called through a register.
+                const bool loads = (each.bytes[at] == 0x48 || each.bytes[at] == 0x49) &&
+                                   (each.bytes[at + 1] & 0xF8) == 0xB8 &&
+                                   at + 10 <= each.bytes.size();
+                if (!loads) continue;
+                std::uint64_t to = 0;
+                std::memcpy(&to, each.bytes.data() + at + 2, sizeof to);
+                const auto found = hooks.targets.find(to);
+                if (found != hooks.targets.end())
+                    out.push_back({each.head.sh_addr + at + 10, found->second});
+                continue;
+            }
             const std::size_t length = direct ? 5 : 6;
             const std::uint64_t next = each.head.sh_addr + at + length;
             const auto to = next + static_cast<std::uint64_t>(

@@ -56,12 +56,26 @@ public:
              {pointer(next, at.getPointerOperand()), stored});
     }
     /// After an allocator has returned so many bytes: at `next`, where the result is there.
-    void allocated(llvm::CallBase& at, llvm::Instruction& next, llvm::Value* size,
+    void allocated(llvm::Value* memory, llvm::Instruction& next, llvm::Value* size,
                    llvm::Value* count) {
         llvm::IRBuilder<> make(&next);
         llvm::Value* bytes = make.CreateZExtOrTrunc(size, size_);
         if (count != nullptr) bytes = make.CreateMul(bytes, make.CreateZExtOrTrunc(count, size_));
-        call(next, "allocated", {pointer(next, &at), bytes});
+        call(next, "allocated", {pointer(next, memory), bytes});
+    }
+    /// Adds a constructor that says that the module's code is there.
+    [[nodiscard]] llvm::Function& loaded() {
+        llvm::LLVMContext& context = module_.getContext();
+        auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+        auto* const made = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
+                                                  "address_trace.loaded", module_);
+        made->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+        llvm::IRBuilder<> make(llvm::BasicBlock::Create(context, "", made));
+        make.CreateCall(module_.getOrInsertFunction("__trace_ring_loaded", type));
+        make.CreateRetVoid();
+        constexpr int priority = 101;  // before those of C++
+        llvm::appendToGlobalCtors(module_, made, priority);
+        return *made;
     }
     /// Of as many lanes of `bytes` each as `active`, a vector of bits, has; they lie one behind the
     /// other from `address` on.

@@ -13,6 +13,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
 
 #include <optional>
 
@@ -138,6 +139,8 @@ private:
         if (const auto is = allocation_call_of(call)) instrument_allocation(call, *is);
         const llvm::Function* const callee = call.getCalledFunction();
         if (callee == nullptr || !callee->isDeclaration()) return;
+        if (callee->getName() == "posix_memalign" && call.arg_size() == 3)
+            return instrument_aligned_allocation(call);
         const auto is = range_call_of(callee->getName());
         if (!is || call.arg_size() <= is->size) return;
         llvm::Value* const size = call.getArgOperand(is->size);
@@ -159,7 +162,22 @@ private:
         }
         llvm::Value* const count =
             is.count == allocation_call::none ? nullptr : call.getArgOperand(is.count);
-        calls_.allocated(call, *next, call.getArgOperand(is.size), count);
+        calls_.allocated(&call, *next, call.getArgOperand(is.size), count);
+    }
+
+    /// Of a function that returns 0 and stores where the memory is.
+    void instrument_aligned_allocation(llvm::CallBase& call) {
+        if (call.isTerminator() || !call.getType()->isIntegerTy()) return;
+        llvm::Instruction& next = *call.getNextNode();
+        llvm::IRBuilder<> make(&next);
+        auto* const type = make.getInt8PtrTy();
+        llvm::Value* const to = make.CreatePointerCast(call.getArgOperand(0), type->getPointerTo());
+        llvm::Value* const worked =
+            make.CreateICmpEQ(&call, llvm::Constant::getNullValue(call.getType()));
+        // Its words are read also if it failed: they are there.
+        calls_.allocated(make.CreateSelect(worked, make.CreateLoad(type, to),
+                                           llvm::Constant::getNullValue(type)),
+                         next, call.getArgOperand(2), nullptr);
     }
 
     /// Whether the instruction that an intrinsic stands for may reference memory of the program:
@@ -246,6 +264,7 @@ bool instrument_module(llvm::Module& module) {
         each.addFnAttr(has_hooks);
         any = true;
     }
+    if (any) calls.loaded().addFnAttr(has_hooks);
     return any;
 }
 

@@ -38,8 +38,8 @@ void write_file(const std::string& file, const std::string& text) {
 /// Writes the references themselves.
 class report::lines final : public analysis {
 public:
-    lines(std::ostream& to, line_format format, code_layout& code)
-        : to_(to), format_(format), code_(code) {}
+    lines(std::ostream& to, std::string name, line_format format, code_layout& code)
+        : to_(to), name_(std::move(name)), format_(format), code_(code) {}
     void take(const sited_run& run) override {
         text_.clear();
         for (const auto& each : run.all) {
@@ -50,11 +50,13 @@ public:
                 append_line(text_, each, format_);
             }
         }
-        to_ << text_;
+        errno = 0;
+        if (!(to_ << text_ << std::flush)) cannot_be_written(name_);
     }
 
 private:
     std::ostream& to_;
+    std::string name_;
     line_format format_;
     code_layout& code_;
     std::string text_;
@@ -81,8 +83,9 @@ report::report(const report_settings& wanted) : wanted_(wanted) {
         if (!file_) cannot_be_written(wanted.to);
     }
     std::ostream& out = wanted.to.empty() ? std::cout : file_;
-    if (wanted.format == "lackey") all_.make<lines>(out, line_format::lackey, all_.code());
-    if (wanted.format == "din") all_.make<lines>(out, line_format::din, all_.code());
+    const std::string name = wanted.to.empty() ? "stdout" : wanted.to;
+    if (wanted.format == "lackey") all_.make<lines>(out, name, line_format::lackey, all_.code());
+    if (wanted.format == "din") all_.make<lines>(out, name, line_format::din, all_.code());
 }
 report::~report() = default;
 
@@ -96,8 +99,21 @@ void report::name_by(const std::vector<loaded_module>& modules,
     found_.owners = data_owners(modules, stacks, found_.allocated);
 }
 
-void report::write(const std::string& title) {
-    std::ostream& out = wanted_.to.empty() ? std::cout : file_;
+void report::write(const std::string& title, std::ostream& console, bool shows) {
+    std::ostream& out = wanted_.to.empty() ? console : file_;
+    if (shows || !wanted_.to.empty()) write_tables(title, out);
+    if (wanted_.page.empty() && wanted_.pictures.empty()) return;
+    const auto pictures = draw_all(found_);
+    if (!wanted_.page.empty())
+        write_file(wanted_.page,
+                   make_page(title, make_tables(found_, where_), pictures, find_sources()));
+    if (wanted_.pictures.empty()) return;
+    std::filesystem::create_directories(wanted_.pictures);
+    for (const auto& each : pictures)
+        write_file(wanted_.pictures + '/' + each.name + ".svg", each.svg);
+}
+
+void report::write_tables(const std::string& title, std::ostream& out) {
     // Programs want all rows; people, the first ones.
     const bool for_programs = wanted_.format == "json" || wanted_.format == "csv";
     const auto tables = make_tables(found_, where_, for_programs ? every_row : usual_rows);
@@ -115,16 +131,7 @@ void report::write(const std::string& title) {
         if (!text) out << "# " << tables[i].name << '\n';
         out << (text ? as_text(tables[i], {}) : as_csv(tables[i]));
     }
-    if (!out.flush()) cannot_be_written(wanted_.to.empty() ? "stdout" : wanted_.to);
-    if (wanted_.page.empty() && wanted_.pictures.empty()) return;
-    const auto pictures = draw_all(found_);
-    if (!wanted_.page.empty())
-        write_file(wanted_.page,
-                   make_page(title, make_tables(found_, where_), pictures, find_sources()));
-    if (wanted_.pictures.empty()) return;
-    std::filesystem::create_directories(wanted_.pictures);
-    for (const auto& each : pictures)
-        write_file(wanted_.pictures + '/' + each.name + ".svg", each.svg);
+    if (!out.flush()) cannot_be_written(wanted_.to.empty() ? "the report" : wanted_.to);
 }
 
 source_lines report::find_sources() const {

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <address_trace/analysis/analyses.hpp>
@@ -39,14 +41,18 @@ public:
     [[nodiscard]] std::span<const object_coverage> coverage() const noexcept {
         return found_.objects;
     }
-    /// Writes everything. Throws std::runtime_error that names the file that cannot be written.
-    void write(const std::string& title);
+    /// What is missing, for everything that is written.
+    void note_gaps(std::string text) { found_.gaps = std::move(text); }
+    /// Writes everything; tables without a file, with `shows`, to `console`. Throws
+    /// std::runtime_error that names the file that cannot be written.
+    void write(const std::string& title, std::ostream& console, bool shows);
     /// How often functions were called, all together.
     [[nodiscard]] std::uint64_t calls();
 
 private:
     class lines;
     [[nodiscard]] source_lines find_sources() const;
+    void write_tables(const std::string& title, std::ostream& out);
 
     report_settings wanted_;
     analyses all_;

@@ -100,6 +100,8 @@ private:
             made.rows.push_back({"allocations", sums.allocations, "-", sums.bytes_allocated});
         if (!of_.fed->sites().complete())
             made.note = "There are more sites than are kept apart: tables by place lack some.";
+        if (!of_.gaps.empty())
+            made.note += fmt::format("{}Gaps: {}.", made.note.empty() ? "" : " ", of_.gaps);
     }
 
     void objects() {
@@ -249,15 +251,23 @@ private:
             for (std::size_t i = 0; i < how.size(); ++i) {
                 const line_sharer& its = how[i];
                 made.rows.push_back({cell::address(each.address), how.hand_overs(),
-                                     how.most_hand_overs(), how.false_hand_overs(),
+                                     each.most_hand_overs(), how.false_hand_overs(),
                                      std::uint64_t{its.thread}, bytes_text(its.touched),
                                      bytes_text(its.written), its.loads, its.stores,
                                      site_text(its.site), owner_of(each.address)});
             }
         }
+        const bool has_others = std::ranges::any_of(
+            all, [](const shared_line& each) { return each.references > each.how->attributed(); });
         // absent: shared_forgotten (examples/address_lines_test)
         if (all.empty() && of_.lines->shared_forgotten() == 0) made.note = "None.";
         if (all.size() > most_) made.note = fmt::format("And {} more.", all.size() - most_);
+        if (has_others)
+            made.note += fmt::format(
+                "{}A thread's loads before the first store to a line are in `at most`, but not in "
+                "the "
+                "counts of the thread.",
+                made.note.empty() ? "" : " ");
         if (of_.lines->shared_forgotten() != 0) {
             made.note += fmt::format(
                 "{}{} shared lines were forgotten, none of which had been handed over more than "

@@ -36,6 +36,7 @@ struct findings {
     const working_set* working = nullptr;
     const strides* stepping = nullptr;
     std::vector<object_coverage> objects{};  ///< that the program had in memory
+    std::string gaps{};                      ///< what is missing; empty: not known yet
     data_owners owners{};                    ///< whose its memory was
 
     /// Of all `caches`, one after the other.

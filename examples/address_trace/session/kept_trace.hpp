@@ -25,7 +25,8 @@ namespace address_trace {
     namespace reduce = trace_ring::reduce;
     const auto trace = reduce::trace_file::open(file);
     reduce::filter wanted;
-    wanted.events = {"references", "module", "thread.stack"};  // as they were recorded
+    wanted.events = {"references", "module", "thread.stack",
+                     "references.end"};  // as they were recorded
     trace_ring::loss_counts lost;
     for (auto cursor = trace.forward(wanted); const auto* const item = cursor.next();) {
         if (const auto* const loss = std::get_if<reduce::loss_item>(item)) {
@@ -38,6 +39,8 @@ namespace address_trace {
             if (record.name() == "references") {
                 to.take({number("thread"), number("place"), number("sequence"), record.time(), true,
                          record.field("packed").bytes()});
+            } else if (record.name() == "references.end") {
+                to.add(run_end{record.field("calls").u64(), record.field("lost_references").u64()});
             } else if (record.name() == "thread.stack") {
                 to.add(stack_range{number("thread"), record.field("low").u64(),
                                    record.field("high").u64()});

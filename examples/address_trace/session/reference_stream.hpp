@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -37,6 +38,14 @@ struct stack_range {
     std::uint64_t low = 0, high = 0;
 
     friend bool operator==(const stack_range&, const stack_range&) = default;
+};
+
+/// The last record of a kept trace: what its run counted.
+struct trace_end : trace_ring::event<"references.end", trace_ring::field<"calls", std::uint64_t>,
+                                     trace_ring::field<"lost_references", std::uint64_t>> {};
+struct run_end {
+    std::uint64_t calls = 0;  ///< of hooks
+    std::uint64_t lost_references = 0;
 };
 
 class reference_stream {
@@ -92,6 +101,9 @@ public:
     void add(const stack_range& found) {
         if (stacks_.size() < most_stacks) stacks_.push_back(found);
     }
+    void add(const run_end& end) { end_ = end; }
+    /// What the run of a kept trace counted; nothing: it was interrupted, or had no more room.
+    [[nodiscard]] const std::optional<run_end>& end() const noexcept { return end_; }
     [[nodiscard]] const std::vector<stack_range>& stacks() const noexcept { return stacks_; }
 
 private:
@@ -149,6 +161,7 @@ private:
     std::unordered_map<std::uint32_t, place_order> places_;
     std::vector<loaded_module> modules_;
     std::vector<stack_range> stacks_;
+    std::optional<run_end> end_;
     std::uint64_t missing_ = 0, bytes_ = 0, damaged_ = 0, references_ = 0;
 };
 

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,9 +40,10 @@ class scratch_folder {
 public:
     scratch_folder() {
         const bool shared = ::access("/dev/shm", W_OK | X_OK) == 0;
-        std::string name =
-            (shared ? std::string("/dev/shm") : std::filesystem::temp_directory_path().string()) +
-            "/address-trace.XXXXXX";
+        const std::string in =
+            shared ? std::string("/dev/shm") : std::filesystem::temp_directory_path().string();
+        remove_leftovers(in);
+        std::string name = in + "/address-trace.XXXXXX";
         if (::mkdtemp(name.data()) == nullptr) tr::fail_setup(name, "cannot be made", errno);
         path_ = name;
     }
@@ -53,6 +56,29 @@ public:
     [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
 
 private:
+    /// Folders of runs that were killed: their tables are not locked. One that is new may not be
+    /// locked yet.
+    static void remove_leftovers(const std::string& in) {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        for (fs::directory_iterator each(in, error); !error && each != fs::directory_iterator();
+             each.increment(error)) {
+            const std::string folder = each->path().string();
+            if (!each->path().filename().string().starts_with("address-trace.")) continue;
+            const tr::file_descriptor table(
+                ::open((folder + "/open").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+            struct stat status {};
+            if (!table || ::fstat(table.get(), &status) != 0 || status.st_uid != ::geteuid())
+                continue;
+            constexpr std::time_t is_new = 60;
+            if (std::time(nullptr) - status.st_mtime < is_new) continue;
+            constexpr auto byte = tr::instrument::open_references_table::life_byte;
+            if (tr::storage::byte_is_locked(table.get(), byte)) continue;
+            std::error_code ignored;
+            fs::remove_all(folder, ignored);
+        }
+    }
+
     std::string path_;
 };
 
@@ -100,7 +126,7 @@ void kill_program(void* program) {
 [[nodiscard]] tr::recorder_options trace_options(const run_settings& how, const std::string& file) {
     tr::recorder_options out{
         .file = file,
-        .size = how.buffer,
+        .size = how.output.empty() ? how.buffer : std::min(how.buffer, how.limit),
         .sub_buffer_bytes = 32768,
         .control = tr::control_mode::off,
         .full = how.stops ? tr::full_mode::block : tr::full_mode::discard_newest,
@@ -176,6 +202,10 @@ public:
         into.damaged_bytes = stream_.damaged();
         into.missing_records = stream_.missing();
         into.counts = open_.counts();
+        // Of processes that still run it is not known yet.
+        if (keeps_ && into.living.empty())
+            recorder_.record<trace_end>(
+                into.counts.calls, into.counts.lost_references + into.counts.untraced_references);
         into.modules = stream_.modules();
         into.stacks = stream_.stacks();
     }
@@ -184,8 +214,16 @@ private:
     struct drained {
         drained(const std::string& file, reference_stream& to)
             : reader(file, to), source(file), session(source) {}
+        /// A bounded number, as a program may record faster than this reads.
         bool take() {
-            return session.for_each([this](const auto& part) { reader.take(part); }) != 0;
+            constexpr int most = 256;
+            for (int i = 0; i < most; ++i) {
+                auto part = session.take();
+                if (!part) return i != 0;
+                reader.take(**part);
+                part->consume();
+            }
+            return true;
         }
         void finish() {
             session.finish([this](const auto& part) { reader.take(part); });

@@ -18,6 +18,7 @@
 /// | `gather`, `scatter` | active lanes, each at its own address |
 /// | `block` | the beginning of a block |
 /// | `allocated` | after an allocator was called: what it returned, and how many bytes |
+/// | `loaded` | a constructor of each object, before its others |
 /// | `unseen` | an instruction of which the pass does not know what it references |
 
 #include <trace_ring/fwd.hpp>
@@ -137,6 +138,9 @@ TRACE_RING_HOOK __trace_ring_allocated(const void* address, std::size_t bytes) n
     if (address == nullptr) return;
     instrument::trace_range<reference_kind::allocation>(address, bytes,
                                                         __builtin_return_address(0));
+}
+TRACE_RING_HOOK __trace_ring_loaded() noexcept {
+    trace_ring::instrument::the_trace.note_loaded();
 }
 TRACE_RING_HOOK __trace_ring_unseen() noexcept {
     trace_ring::instrument::the_trace.count_unseen();

@@ -99,4 +99,35 @@ void record_modules(basic_recorder<Kind>& to) noexcept {
         &to);
 }
 
+/// Records the programs and libraries that came since `adds` was stored, or all if it is 0; stores
+/// how many have come. Not signal-safe; what several threads store to the same `adds` is in the
+/// order of the loader's lock.
+template <class Kind>
+void record_new_modules(basic_recorder<Kind>& to, unsigned long long& adds) noexcept {
+    struct looking {
+        basic_recorder<Kind>& to;
+        unsigned long long& adds;
+        unsigned long long count = 0, number = 0, first = 0;
+    } now{to, adds};
+    // They are in the order in which they came.
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* context) {
+            auto& in = *static_cast<looking*>(context);
+            ++in.count;
+            return info->dlpi_adds == in.adds ? 1 : 0;
+        },
+        &now);
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* context) {
+            auto& in = *static_cast<looking*>(context);
+            if (info->dlpi_adds == in.adds && in.number == 0) return 1;
+            const unsigned long long more = info->dlpi_adds - in.adds;
+            if (in.number++ == 0) in.first = more < in.count ? in.count - more : 0;
+            if (in.number > in.first) impl::record_module(in.to, *info);
+            if (in.number == in.count) in.adds = info->dlpi_adds;
+            return 0;
+        },
+        &now);
+}
+
 }  // namespace trace_ring::inline v1::instrument

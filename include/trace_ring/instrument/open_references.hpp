@@ -77,12 +77,12 @@ struct alignas(64) open_references {
     void note_cut_off() noexcept {
         // relaxed, all: nobody else uses the place now
         if (recording_progress::from(progress.load(relaxed)).recorded != 0) return;
-        const std::uint32_t entries = end.load(relaxed);
+        const std::uint32_t entries = end.load(relaxed);  // relaxed: as above
         const std::uint64_t references = count(0, entries);
         extensions = static_cast<std::uint32_t>(entries - references);
         if (calls != recorded + references + 1) return;
         --calls;
-        cut_off.fetch_add(1, relaxed);
+        cut_off.fetch_add(1, relaxed);  // relaxed: as above
     }
 };
 static_assert(sizeof(open_references) <= open_references::size);

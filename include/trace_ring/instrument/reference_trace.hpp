@@ -108,7 +108,14 @@ public:
         if (stage_.load(relaxed) != on) return;  // relaxed: set before the program began
         flush_thread();
         const impl::undisturbed_tracing scope;
-        record_modules(out_.to());  // those that came since
+        record_new_modules(out_.to(), modules_);
+    }
+    /// From a constructor of an object: it has been loaded, and none of its other code has run.
+    void note_loaded() noexcept {
+        // relaxed: a trace that is off stays so, and otherwise `begin` looks
+        if (stage_.load(relaxed) == off || impl::tracing) return;
+        const impl::undisturbed_tracing scope;
+        if (begin()) record_new_modules(out_.to(), modules_);
     }
 
 private:
@@ -161,7 +168,7 @@ private:
         if (table_->reader.load(relaxed) != 0)  // relaxed: set when the table was made
             populate(const_cast<std::byte*>(trace), bytes);
         make_own_places();
-        record_modules(out_.to());
+        record_new_modules(out_.to(), modules_);
         record_what_was_before();
         return true;
     }
@@ -388,6 +395,7 @@ private:
     atomic<int> stage_{unset};
     pthread_key_t at_thread_end_ = 0;
     impl::own_place* own_places_ = nullptr;
+    unsigned long long modules_ = 0;  // that are recorded
     reference_recorder out_;
 };
 
