@@ -204,6 +204,110 @@ int main() {
     }
 }
 
+constexpr const char* plugin = R"(
+long cells[64];
+__attribute__((noinline)) static void inner(int i) { cells[i & 63] += i; }
+void go(void) { for (int i = 0; i < 2000; ++i) inner(i); }
+)";
+constexpr const char* host = R"(
+#include <dlfcn.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    (void)arguments;
+    void *const plugin = dlopen("./plugin.so", RTLD_NOW);
+    if (!plugin) return 1;
+    ((void (*)(void))dlsym(plugin, "go"))();
+    if (count > 1) dlclose(plugin);
+    if (count > 2) _exit(0);
+    return 0;
+}
+)";
+
+BOOST_FIXTURE_TEST_CASE(a_plugin_is_known_while_it_runs_and_after_it_is_gone, fixture) {
+    if (!is_here()) return;
+    write(in / "plugin.c", plugin);
+    write(in / "host.c", host);
+    compile("-O1 -g -fPIC -shared plugin.c -o plugin.so");
+    compile("-O1 -g host.c -o host -ldl");
+    for (const char* const how : {"", " close", " close exit"}) {
+        const outcome traced = trace(
+            std::string("--from inner --cache I1=4K,64,2 --lines --report found.txt -- ./host") +
+            how);
+        BOOST_TEST_CONTEXT(how << traced.err) {
+            BOOST_TEST(traced.status == 0);
+            BOOST_TEST(traced.of("stores") == 2000U);
+            BOOST_TEST(traced.err.find("code is unknown") == std::string::npos);
+            const std::string found = text_of(in / "found.txt");
+            BOOST_TEST(found.find("plugin.c:3") != std::string::npos);
+            BOOST_TEST(found.find("cells") != std::string::npos);
+            BOOST_TEST(found.find("Gaps: none.") != std::string::npos);
+        }
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(tables_that_are_asked_for_are_shown_and_stdout_is_the_programs, fixture) {
+    if (!is_here()) return;
+    write(in / "phases.c", phases);
+    compile("-O1 phases.c -o phases");
+    const outcome shown = trace("--lines -- ./phases");
+    BOOST_TEST(shown.out.empty());
+    BOOST_TEST(shown.err.find("used most") != std::string::npos);
+    const outcome page = trace("--all --html found.html -- ./phases");
+    BOOST_TEST(page.out.empty());
+    BOOST_TEST(page.err.find("used most") == std::string::npos);
+    BOOST_TEST(text_of(in / "found.html").find("Gaps: none.") != std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_kept_trace_says_whether_it_is_all, fixture) {
+    if (!is_here()) return;
+    write(in / "phases.c", phases);
+    compile("-O1 phases.c -o phases");
+    BOOST_TEST(trace("-o phases.trace -- ./phases").status == 0);
+    const outcome whole = run(ADDRESS_TRACE " report phases.trace");
+    BOOST_TEST(whole.out.find("Gaps: none.") != std::string::npos);
+    BOOST_TEST(whole.err.empty());
+    // It was interrupted: its last record is missing.
+    const outcome killed =
+        run(ADDRESS_TRACE " run -o killed.trace -- sh -c './phases; kill -9 $PPID; sleep 1'");
+    BOOST_TEST(killed.status != 0);
+    const outcome part = run(ADDRESS_TRACE " report killed.trace");
+    BOOST_TEST(part.out.find("Gaps: not known") != std::string::npos);
+    BOOST_TEST(part.err.find("killed.trace: the trace has no end") != std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(nothing_is_replaced_if_there_is_no_such_program, fixture) {
+    for (const char* const option : {"-o kept", "--report kept", "--html kept"}) {
+        write(in / "kept", "what was there");
+        const outcome traced = trace(std::string(option) + " -- ./there_is_none");
+        BOOST_TEST(traced.status == 127);
+        BOOST_TEST(traced.err.find("./there_is_none: cannot be executed") != std::string::npos);
+        BOOST_TEST(text_of(in / "kept") == "what was there");
+    }
+    for (const char* const wrong : {"--skip -1", "--window 0", "--from ''"})
+        BOOST_TEST(trace(std::string(wrong) + " -- true").status == 125);
+}
+
+BOOST_FIXTURE_TEST_CASE(functions_of_cxx_have_several_names, fixture) {
+    if (!is_here()) return;
+    write(in / "names.cpp", R"~(
+namespace ns {
+template <class T> __attribute__((noinline)) T work(T n) {
+    volatile T sum{};
+    for (int i = 0; i < 100; ++i) sum = n;
+    return sum;
+}
+struct thing { __attribute__((noinline)) static long make(long x) { volatile long y = x; return y; } };
+}
+int main() { return ns::work(3) + ns::work(4L) + ns::thing::make(3) == 10 ? 0 : 1; }
+)~");
+    compile("-O1 names.cpp -o names", ADDRESS_TRACE " c++");
+    for (const char* const name : {"ns::work", "ns::work<int>", "int ns::work<int>(int)"})
+        BOOST_TEST(trace(std::string("--from '") + name + "' -- ./names").of("stores") >= 203U);
+    BOOST_TEST(trace("--from ns::work\\<long\\> -- ./names").of("stores") < 203U);
+    BOOST_TEST(trace("--from ns::thing::make -- ./names").of("stores") == 1U);
+    BOOST_TEST(trace("--from work -- ./names").status == 125);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE_END()
