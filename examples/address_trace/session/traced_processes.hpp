@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -27,8 +27,11 @@ namespace address_trace {
     namespace fs = std::filesystem;
     std::vector<std::uint32_t> out;
     const auto has = [&](const fs::path& of) {
+        // By a stream, which turns the error of a process that ends into the end of the file.
         std::ifstream in(of, std::ios::binary);
-        const std::string text{std::istreambuf_iterator<char>(in), {}};
+        std::ostringstream all;
+        all << in.rdbuf();
+        const std::string text = all.str();
         return text.find(file) != std::string::npos;
     };
     std::error_code ended;
