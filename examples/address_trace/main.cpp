@@ -191,7 +191,7 @@ void check_blocks(const options& wanted, const findings& found) {
     stream.finish();
     found.name_by(stream.modules(), stream.stacks());
     found.note_gaps(gaps_of(stream, lost));
-    found.write(wanted.trace, std::cout, wanted.report.page.empty());
+    found.write(wanted.trace, std::cout, true);
     if (!stream.end())
         std::cerr << "address-trace: " << wanted.trace
                   << ": the trace has no end: its run was interrupted, or the trace is full\n";

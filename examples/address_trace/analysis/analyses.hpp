@@ -36,7 +36,7 @@ public:
     /// An object of the program, which it has loaded.
     void load(const loaded_module& module) {
         code_.add(module);
-        chosen_.look_for_functions(code_);
+        chosen_.look_for_functions(code_, module);
     }
     [[nodiscard]] code_layout& code() noexcept { return code_; }
 

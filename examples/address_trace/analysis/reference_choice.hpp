@@ -42,9 +42,9 @@ public:
     [[nodiscard]] bool is_everything() const noexcept { return is_everything_; }
 
     /// Another object is known.
-    void look_for_functions(code_layout& in) {
-        if (!wanted_.from.empty()) add(begins_, in.entries(wanted_.from));
-        if (!wanted_.to.empty()) add(ends_, in.entries(wanted_.to));
+    void look_for_functions(code_layout& code, const loaded_module& in) {
+        if (!wanted_.from.empty()) add(begins_, code.entries(in, wanted_.from));
+        if (!wanted_.to.empty()) add(ends_, code.entries(in, wanted_.to));
     }
     /// A function that was not found in any object; empty: there is none.
     [[nodiscard]] std::string missing() const {

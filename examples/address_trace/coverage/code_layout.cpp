@@ -242,14 +242,6 @@ code_layout::object_code code_layout::read(const loaded_module& module) {
             }
         }
     }
-    for (const section& each : file.sections()) {
-        if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
-        file.each_symbol(each, [&](std::string_view name, const GElf_Sym& symbol, int) {
-            if (out.entries.count(symbol.st_value) == 0 || name.empty()) return;
-            for (const std::string& each_name : names_of(std::string(name)))
-                out.functions.emplace(each_name, symbol.st_value);
-        });
-    }
     return out;
 }
 
@@ -273,16 +265,19 @@ std::optional<block_code> code_layout::find(std::uint64_t site) {
     return std::nullopt;
 }
 
-std::vector<std::uint64_t> code_layout::entries(std::string_view name) {
+std::vector<std::uint64_t> code_layout::entries(const loaded_module& in, const std::string& name) {
     std::vector<std::uint64_t> out;
-    for (const loaded_module& module : modules_) {
-        const object_code& code = code_of(module);
-        const auto [first, last] = code.functions.equal_range(name);
-        for (auto at = first; at != last; ++at)
-            out.push_back(code.entries.at(at->second) + module.bias);
+    const auto& known = code_of(in).entries;
+    if (known.empty()) return out;
+    const object_file file(in.path);
+    for (const section& each : file.sections()) {
+        if (each.head.sh_type != SHT_SYMTAB && each.head.sh_type != SHT_DYNSYM) continue;
+        file.each_symbol(each, [&](std::string_view linked, const GElf_Sym& symbol, int) {
+            const auto entry = known.find(symbol.st_value);
+            if (entry != known.end() && names_of(std::string(linked)).count(name) != 0)
+                out.push_back(entry->second + in.bias);
+        });
     }
-    std::ranges::sort(out);
-    out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
 }
 

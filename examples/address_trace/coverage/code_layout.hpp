@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -45,10 +44,11 @@ public:
     /// in it. Constant time after the first one of an object, which is linear in its code.
     [[nodiscard]] std::optional<block_code> find(std::uint64_t site);
 
-    /// Where the hooks of the first blocks of functions of this name return to, in all objects that
-    /// are known: with or without the types of arguments, or as the linker has it. Linear in the
-    /// code and the symbols.
-    [[nodiscard]] std::vector<std::uint64_t> entries(std::string_view name);
+    /// Where the hooks of the first blocks of functions of this name return to, in one object. The
+    /// name may be the linker's, or C++'s with or without arguments. Linear in the code and the
+    /// symbols.
+    [[nodiscard]] std::vector<std::uint64_t> entries(const loaded_module& in,
+                                                     const std::string& name);
 
 private:
     /// Of an object's file, by the addresses in it.
@@ -60,8 +60,6 @@ private:
         std::unordered_map<std::uint64_t, block> blocks;  // by site
         std::vector<std::uint8_t> lengths;
         std::map<std::uint64_t, std::uint64_t> entries;  // sites by function
-        /// Functions of a name, as the linker and as the source has it.
-        std::multimap<std::string, std::uint64_t, std::less<>> functions;
     };
     [[nodiscard]] static object_code read(const loaded_module& module);
     [[nodiscard]] object_code& code_of(const loaded_module& module);

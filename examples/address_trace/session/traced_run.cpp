@@ -186,6 +186,7 @@ public:
             take_left(false);
             living = find_living();
         }
+        into.counts_change = !open_.living().empty();
         open_.close();
         into.living = std::move(living);
     }
@@ -203,7 +204,7 @@ public:
         into.missing_records = stream_.missing();
         into.counts = open_.counts();
         // Of processes that still run it is not known yet.
-        if (keeps_ && into.living.empty())
+        if (keeps_ && !into.counts_change)
             recorder_.record<trace_end>(
                 into.counts.calls, into.counts.lost_references + into.counts.untraced_references);
         into.modules = stream_.modules();

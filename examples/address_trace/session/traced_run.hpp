@@ -38,7 +38,8 @@ struct run_result {
     double analysis_seconds = 0;  ///< of processor time, by address-trace itself
     std::uint64_t packed_bytes = 0, damaged_bytes = 0, missing_records = 0;
     std::uint64_t references = 0;         ///< that came
-    std::vector<std::uint32_t> living{};  ///< processes that go on untraced
+    std::vector<std::uint32_t> living{};  ///< processes that continue untraced
+    bool counts_change = false;           ///< some of them still call hooks
     trace_ring::instrument::reference_counts counts;
     std::vector<loaded_module> modules;
     std::vector<stack_range> stacks;
@@ -47,7 +48,7 @@ struct run_result {
 /// References that hooks were called for, but that did not come, beyond those that are known to be
 /// lost; negative: more came. Of processes that still run, this cannot be told.
 [[nodiscard]] inline std::int64_t unexplained(const run_result& of) {
-    if (!of.living.empty()) return 0;
+    if (of.counts_change) return 0;
     return static_cast<std::int64_t>(of.counts.calls - of.references - of.counts.lost_references);
 }
 

@@ -88,17 +88,6 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
 
 }  // namespace impl
 
-/// Records each program and library of this process. Not signal-safe: it takes the loader's lock.
-template <class Kind>
-void record_modules(basic_recorder<Kind>& to) noexcept {
-    ::dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* recorder) {
-            impl::record_module(*static_cast<basic_recorder<Kind>*>(recorder), *info);
-            return 0;
-        },
-        &to);
-}
-
 /// Records the programs and libraries that came since `adds` was stored, or all if it is 0; stores
 /// how many have come. Not signal-safe; what several threads store to the same `adds` is in the
 /// order of the loader's lock.
