@@ -36,8 +36,8 @@ public:
     function_decoder() {
         ZydisDecoderInit(&decoder_, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     }
-    /// The instructions of `code`, which lies at `address`; `calls` are those of hooks in it, and
-    /// more. None if some bytes are no instruction.
+    /// The instructions of `code`, which lies at `address`; `calls` are those of hooks in it.
+    /// None if some bytes are no instruction.
     [[nodiscard]] pieces operator()(bytes_view code, std::uint64_t address,
                                     std::span<const hook_call> calls) {
         pieces out;
@@ -211,36 +211,30 @@ code_layout::object_code code_layout::read(const loaded_module& module) {
     function_decoder decode;
     for (const section& each : file.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
-        const std::uint64_t begin = each.head.sh_addr, end = begin + each.bytes.size();
+        const std::uint64_t begin = each.head.sh_addr;
         std::uint64_t to = begin;  // where code lies if hooks take no room
-        for (auto at = std::ranges::lower_bound(starts, begin); at != starts.end() && *at < end;
-             ++at) {
-            const std::uint64_t until =
-                std::next(at) == starts.end() ? end : std::min(*std::next(at), end);
+        each_function(each, starts, [&](std::uint64_t from, std::uint64_t until) {
             constexpr std::uint64_t usual = 16;
-            if (*at % usual == 0) to = (to + usual - 1) / usual * usual;
-            const auto call = std::ranges::upper_bound(calls, *at, {}, &hook_call::next);
-            if (call == calls.end() || call->next > until || hooks.own_functions.count(*at) != 0) {
-                to += until - *at;
-                continue;
-            }
-            const pieces all = decode(each.bytes.subspan(static_cast<std::size_t>(*at - begin),
-                                                         static_cast<std::size_t>(until - *at)),
-                                      *at, std::span(call, calls.end()));
-            const auto placed = blocks_of(all, *at, to);
+            if (from % usual == 0) to = (to + usual - 1) / usual * usual;
+            const auto within = calls_within(calls, from, until);
+            const bool is_hooked = !within.empty() && hooks.own_functions.count(from) == 0;
+            const auto code = each.bytes.subspan(static_cast<std::size_t>(from - begin),
+                                                 static_cast<std::size_t>(until - from));
+            const pieces all = is_hooked ? decode(code, from, within) : pieces();
+            const auto placed = blocks_of(all, from, to);
             if (placed.empty()) {
-                to += until - *at;
-                continue;
+                to += until - from;
+                return;
             }
             for (const piece& one : all) to += one.stays() ? one.length : 0;
-            out.entries.emplace(*at, placed.front().site);
+            out.entries.emplace(from, placed.front().site);
             for (const placed_block& block : placed) {
                 if (block.lengths.empty()) continue;
                 out.blocks.emplace(block.site, object_code::block{block.address, out.lengths.size(),
                                                                   block.lengths.size()});
                 out.lengths.insert(out.lengths.end(), block.lengths.begin(), block.lengths.end());
             }
-        }
+        });
     }
     return out;
 }

@@ -5,9 +5,12 @@
 /// @file
 /// Where the code of a program or library calls hooks.
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,5 +50,21 @@ struct function_starts {
 
 /// According to the table that unwinders search.
 [[nodiscard]] function_starts find_functions(const object_file& in);
+
+/// The calls of hooks that return to (from, until].
+[[nodiscard]] inline std::span<const hook_call> calls_within(std::span<const hook_call> all,
+                                                             std::uint64_t from,
+                                                             std::uint64_t until) {
+    const auto first = std::ranges::upper_bound(all, from, {}, &hook_call::next);
+    return {first, std::ranges::upper_bound(first, all.end(), until, {}, &hook_call::next)};
+}
+
+/// Calls `visit(from, until)` for each function of a section of code. `starts`: sorted.
+template <class Visit>
+void each_function(const section& in, std::span<const std::uint64_t> starts, Visit visit) {
+    const std::uint64_t begin = in.head.sh_addr, end = begin + in.bytes.size();
+    for (auto at = std::ranges::lower_bound(starts, begin); at != starts.end() && *at < end; ++at)
+        visit(*at, std::next(at) == starts.end() ? end : std::min(*std::next(at), end));
+}
 
 }  // namespace address_trace

@@ -31,21 +31,17 @@ namespace {
     const auto calls = hook_calls(file, hooks);
     for (const section& each : file.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
-        const std::uint64_t begin = each.head.sh_addr, end = begin + each.bytes.size();
-        auto at = std::ranges::lower_bound(starts, begin);
-        // What lies before the first function, as all of it may, is code of no function.
-        out.bytes += (at == starts.end() ? end : std::min(*at, end)) - begin;
-        for (; at != starts.end() && *at < end; ++at) {
-            const std::uint64_t until =
-                std::next(at) == starts.end() ? end : std::min(*std::next(at), end);
-            if (hooks.own_functions.count(*at) != 0) continue;
-            const auto call = std::ranges::upper_bound(calls, *at, {}, &hook_call::next);
-            const bool is_hooked = call != calls.end() && call->next <= until;
+        out.bytes += each.bytes.size();  // also what is code of no function
+        each_function(each, starts, [&](std::uint64_t from, std::uint64_t until) {
+            if (hooks.own_functions.count(from) != 0) {
+                out.bytes -= until - from;
+                return;
+            }
             ++out.functions;
-            out.bytes += until - *at;
-            out.hooked_functions += is_hooked;
-            if (is_hooked) out.hooked_bytes += until - *at;
-        }
+            if (calls_within(calls, from, until).empty()) return;
+            ++out.hooked_functions;
+            out.hooked_bytes += until - from;
+        });
     }
     return out;
 }

@@ -114,19 +114,19 @@ void report::write(const std::string& title, std::ostream& console, bool shows) 
 }
 
 void report::write_tables(const std::string& title, std::ostream& out) {
-    // Programs want all rows; people, the first ones.
-    const bool for_programs = wanted_.format == "json" || wanted_.format == "csv";
-    const auto tables = make_tables(found_, where_, for_programs ? every_row : usual_rows);
-    if (wanted_.format == "json") {
+    const bool text = wanted_.format == "text", json = wanted_.format == "json";
+    std::vector<table> tables;
+    // Programs want all rows; people, the first ones. Other formats are the references themselves.
+    if (text || json || wanted_.format == "csv")
+        tables = make_tables(found_, where_, text ? usual_rows : every_row);
+    if (json) {
         out << "{\"of\":" << nlohmann::json(title).dump(-1, ' ', false, replace_bad)
             << ",\"tables\":[";
         for (std::size_t i = 0; i < tables.size(); ++i)
             out << (i == 0 ? "\n" : ",\n") << as_json(tables[i]);
         out << "\n]}\n";
     }
-    const bool shows = wanted_.format == "text" || wanted_.format == "csv";
-    for (std::size_t i = 0; shows && i < tables.size(); ++i) {
-        const bool text = wanted_.format == "text";
+    for (std::size_t i = 0; !json && i < tables.size(); ++i) {
         if (i != 0) out << '\n';
         if (!text) out << "# " << tables[i].name << '\n';
         out << (text ? as_text(tables[i], {}) : as_csv(tables[i]));
