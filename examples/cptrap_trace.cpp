@@ -102,7 +102,7 @@ void print_table(const char* title, Reader reader) {
 void print_spool(reduce::spool_reader reader) {
     const trace_reduce::cptrap_text_writer writer;
     trace_ring::exporter::text_buffer text;
-    while (const auto item = reader.next()) writer.append(text, item);
+    while (const auto item = reader.next()) writer.append(text, {}, item);
     std::printf("spool file\n%.*sbackward:", static_cast<int>(text.size()), text.view().data());
     while (const auto item = reader.previous())
         std::printf(" %04X", static_cast<unsigned>(item.record.code));

@@ -14,6 +14,7 @@
 #include <trace_ring/reduce/source.hpp>
 
 #include "../shown.hpp"
+#include "cptrap/choice.hpp"
 #include "kinds/file_kind.hpp"
 #include "options.hpp"
 
@@ -52,7 +53,7 @@ public:
         std::string why = "it is of another kind";
         try {
             auto file = reduce::source::open(name_);
-            if (recognise(file) == kind) {
+            if (recognise(file, lengths_of(wanted)) == kind) {
                 settled_ = true;
                 go_on(std::move(file));
                 return;

@@ -186,6 +186,8 @@ private:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:
             return std::make_unique<one_format<html_writer>>(roles);
+        case output_format::print:
+            throw std::runtime_error("--format print is for CPTRAP files");
     }
     throw std::logic_error("a format without a writer");
 }

@@ -44,7 +44,7 @@ int run(const options& wanted) {
         if (!wanted.branches.empty()) {
             reduce_branches(on);
         } else if (opened_files files = open_files(wanted, complain); !files.spools.empty()) {
-            reduce_spools(std::move(files), on);
+            reduce_spools(std::move(files), condition, on);
         } else if (!reduce_traces(std::move(files.traces), condition, on)) {
             return complain.status();
         }

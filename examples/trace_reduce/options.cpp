@@ -34,7 +34,8 @@ either end and shown whole; with --follow an end is shown if its begin was, but 
 end is still to come. What a record does not have is
 unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
 stop at their limits, and compare as in mathematics; a comparison with a division by zero does
-not hold.
+not hold. Records of CPTRAP files have the fields type, code, length, page, index, offset, entry,
+attached, data[0] (bytes), halfwords[0], words[0], ebcdic and ascii.
 
 Exit status: 0; 2 if a file is of no kind known or is damaged (what can be read is printed, and
 stderr says where: FILE: offset N: cause); 130 if interrupted, except when following;
@@ -97,7 +98,9 @@ void check_format(const options& wanted) {
             throw CLI::ValidationError(name + "takes no file in later: not with --retry");
         }
         if (wanted.statistics && !facts.statistics) {
-            throw CLI::ValidationError(name + "has no statistics: --stats is text, json or csv");
+            throw CLI::ValidationError(
+                name +
+                "has no statistics: --stats is text, json or csv, and print of CPTRAP files");
         }
         if (facts.folder && wanted.output.empty()) {
             throw CLI::ValidationError(name + "makes a folder: it needs --output DIR");
@@ -241,12 +244,14 @@ bool parse(int argc, char** argv, options& into, int& status) {
     auto* types =
         app.add_option("--type", into.types,
                        "Of CPTRAP files only these types of records: interface, "
-                       "table_entry, an event of CP's trace table (start_io), a number, a "
-                       "range (0x13-0x15); several with commas, or given again");
+                       "table_entry, an event of CP's trace table (start_io), a hexadecimal "
+                       "number (0B, 0x0B, X'0B'), a range (13-15); several with commas, or given "
+                       "again");
     types->option_text("SET")->allow_extra_args(false)->check(cptrap_set(parse_types));
     auto* codes =
         app.add_option("--code", into.codes,
-                       "Of CPTRAP files only interface data with these codes: 3,0x100-0x1FF");
+                       "Of CPTRAP files only records with these codes, which are hexadecimal: "
+                       "0B,100-1FF. With --type: also interface data with these codes");
     codes->option_text("SET")->allow_extra_args(false)->check(cptrap_set(parse_codes));
     auto* pages =
         app.add_option("--page", into.pages,
@@ -255,6 +260,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
         page_range range;
         return parse_pages(text, range);
     });
+    auto* lengths =
+        app.add_option("--length", into.lengths,
+                       "Of CPTRAP files: records of this type, a hexadecimal number, have so many "
+                       "bytes, or the header of interface data; of types whose layout is not "
+                       "known. May be given again");
+    lengths->option_text("TYPE=BYTES|header")
+        ->allow_extra_args(false)
+        ->check([](const std::string& text) {
+            trace_ring::record::cptrap_lengths known;
+            return parse_length(text, known);
+        });
     app.add_option(
            "--jobs", into.jobs,
            "Threads that read, decode and select ahead (1: all is done by one; by default as "
@@ -288,11 +304,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
     std::map<std::string, output_format> formats;
     for (const auto& each : known_formats) formats[each.name] = each.value;
     auto* format =
-        app.add_option("--format", into.format,
-                       "text (the default); json: one object a line; csv: one row a record; chrome "
-                       "and perfetto: for these and other viewers of timelines; ctf: a folder that "
-                       "babeltrace2 and Trace Compass read; or html: a page with the timeline")
-            ->option_text("text|json|csv|chrome|perfetto|ctf|html")
+        app.add_option(
+               "--format", into.format,
+               "text (the default); json: one object a line; csv: one row a record; chrome "
+               "and perfetto: for these and other viewers of timelines; ctf: a folder that "
+               "babeltrace2 and Trace Compass read; html: a page with the timeline, of CPTRAP "
+               "files with the records; or print: pages of 60 lines, of CPTRAP files only")
+            ->option_text("text|json|csv|chrome|perfetto|ctf|html|print")
             ->transform(CLI::Transformer(formats));
     app.add_option(
            "--flow", into.flows,
@@ -334,7 +352,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     browse->excludes(format)->excludes(result);
     symbols->excludes(follow)->excludes(browse)->excludes(statistics)->excludes(branches);
     retry->excludes(browse)->excludes(offset)->excludes(match);
-    for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
+    for (auto* each : {types, codes, pages, lengths}) each->excludes(branches);
     app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
         return std::string("trace-reduce: ") + error.what() + " (see --help)\n";

@@ -16,7 +16,7 @@
 
 namespace trace_reduce {
 
-enum class output_format { text, json, csv, chrome, perfetto, ctf, html };
+enum class output_format { text, json, csv, chrome, perfetto, ctf, html, print };
 /// What a format can bear.
 struct format_facts {
     const char* name;
@@ -36,6 +36,7 @@ inline constexpr format_facts known_formats[] = {
     {"perfetto", output_format::perfetto, false, true, false, false, true, false},
     {"ctf", output_format::ctf, false, false, false, false, false, true},
     {"html", output_format::html, false, false, false, false, true, false},
+    {"print", output_format::print, true, false, false, true, false, false},
 };
 enum class colouring { automatic, always, never };
 
@@ -61,10 +62,11 @@ struct options {
     output_format format = output_format::text;
     std::vector<std::string> flows;     ///< globs of EVENT.FIELD
     std::vector<std::string> counters;  ///< the same
-    std::vector<std::string> types;     ///< of CPTRAP files, as are codes and pages
+    std::vector<std::string> types;     ///< of CPTRAP files, as are codes, pages and lengths
     std::vector<std::string> codes;
     std::string pages;
-    std::string branches;  ///< what of a branch trace; empty: the records as they are
+    std::vector<std::string> lengths;  ///< TYPE=BYTES
+    std::string branches;              ///< what of a branch trace; empty: the records as they are
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;

@@ -20,6 +20,7 @@
 #include <trace_ring/cptrap/spool.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
 #if defined(__cpp_exceptions)
+#include <trace_ring/cptrap/collector.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #endif
 

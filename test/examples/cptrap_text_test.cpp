@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -61,12 +62,12 @@ std::vector<std::uint64_t> sample() {
 }
 
 template <class Writer>
-std::string written(const Writer& writer) {
+std::string written(const Writer& writer, std::string_view file = {}) {
     const auto words = sample();
     auto reader = reduce::spool_reader::from(std::as_bytes(std::span(words)));
     exporter::text_buffer out;
-    while (const auto item = reader.next()) writer.append(out, item);
-    writer.append(out, {});  // the end is nothing
+    while (const auto item = reader.next()) writer.append(out, file, item);
+    writer.append(out, file, {});  // the end is nothing
     return std::string(out.view());
 }
 
@@ -74,24 +75,24 @@ std::string written(const Writer& writer) {
 
 BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
     BOOST_TEST(written(trace_reduce::cptrap_text_writer()) ==
-               R"(00000000  3F interface    code 0003     4 bytes
+               R"(0x00000000  3F interface    code 0003     4 bytes
     0000  C1C2C3C4                             *ABCD*              |....|
-0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
+0x0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
     0000  4B61225C E07F0001 02030405 06070809  *./.*\"..........*  |Ka"\............|
-00000024  -- 17 records lost: refused
-00000034  C9 unknown      code ABCD     0 bytes
-0000003C  3F interface    code FFFF    17 bytes
+0x00000024  -- 17 records lost: refused
+0x00000034  C9 unknown      code ABCD     0 bytes
+0x0000003C  3F interface    code FFFF    17 bytes
     0000  00010203 04050607 08090A0B 0C0D0E0F  *................*  |................|
     0010  F1                                   *1*                 |.|
-00000055  -- 4011 bytes unreadable: a record of a type whose length is not known (3E)
-00001000  3F interface    code 0004     1 byte
+0x00000055  -- 4011 bytes unreadable: a record of a type whose length is not known (3E)
+0x00001000  3F interface    code 0004     1 byte
     0000  F1                                   *1*                 |.|
-00001009  -- torn: the file ends within the spool record; 7 bytes of a record are there
+0x00001009  -- torn: the file ends within the spool record; 7 bytes of a record are there
 )");
-    BOOST_TEST(written(trace_reduce::cptrap_text_writer("a\x1b\n.file"))
-                   .starts_with("a\\x1b\\n.file: 00000000  3F interface"));
-    BOOST_TEST(written(trace_reduce::cptrap_text_writer("", true))
-                   .starts_with("\x1b[2m00000000\x1b[0m  3F \x1b[36minterface\x1b[0m "));
+    BOOST_TEST(written(trace_reduce::cptrap_text_writer(), "a\x1b\n.file")
+                   .starts_with("a\\x1b\\n.file: 0x00000000  3F interface"));
+    BOOST_TEST(written(trace_reduce::cptrap_text_writer(true))
+                   .starts_with("\x1b[2m0x00000000\x1b[0m  3F \x1b[36minterface\x1b[0m "));
 }
 
 BOOST_AUTO_TEST_CASE(json_is_one_valid_object_an_item_with_all_that_text_has) {
@@ -104,23 +105,24 @@ BOOST_AUTO_TEST_CASE(json_is_one_valid_object_an_item_with_all_that_text_has) {
     }
     BOOST_TEST(lines == 8U);
     BOOST_TEST(text.starts_with(
-        R"({"kind":"record","offset":0,"spool_record":0,"type":63,"name":"interface","code":3,)"
-        R"("length":12,"data":"c1c2c3c4","ebcdic":"ABCD"}
-{"kind":"record","offset":12,"spool_record":0,"type":197,"name":"table_entry","code":75,"length":24,)"
+        R"({"kind":"record","offset":0,"page":0,"index":0,"type":"3F","name":"interface",)"
+        R"("code":"0003","length":12,"data":"c1c2c3c4","ebcdic":"ABCD"}
+{"kind":"record","offset":12,"page":0,"index":1,"type":"C5","name":"table_entry","code":"4B","length":24,)"
         R"("event":"start_io","attached":true,"data":"4b61225ce07f00010203040506070809",)"
         R"("ebcdic":"./.*\\\".........."}
 )"));
     BOOST_TEST(
-        text.find(R"({"kind":"loss","offset":36,"spool_record":0,"cause":"refused","count":17})") !=
+        text.find(
+            R"({"kind":"loss","offset":36,"page":0,"index":2,"cause":"refused","count":17})") !=
         std::string::npos);
     BOOST_TEST(
-        text.find(R"("type":201,"name":null,"code":43981,"length":8,"data":"","ebcdic":""})") !=
+        text.find(R"("type":"C9","name":null,"code":"ABCD","length":8,"data":"","ebcdic":""})") !=
         std::string::npos);
-    BOOST_TEST(text.find(R"({"kind":"unreadable","offset":85,"spool_record":0,"bytes":4011,)") !=
+    BOOST_TEST(text.find(R"({"kind":"unreadable","offset":85,"page":0,"index":5,"bytes":4011,)") !=
                std::string::npos);
-    BOOST_TEST(text.find(R"({"kind":"torn","offset":4105,"spool_record":1,"bytes":7,)") !=
+    BOOST_TEST(text.find(R"({"kind":"torn","offset":4105,"page":1,"index":1,"bytes":7,)") !=
                std::string::npos);
-    BOOST_TEST(written(trace_reduce::cptrap_json_writer("x"))
+    BOOST_TEST(written(trace_reduce::cptrap_json_writer(), "x")
                    .starts_with(R"({"kind":"record","file":"x",)"));
 }
 
@@ -132,11 +134,11 @@ BOOST_AUTO_TEST_CASE(a_type_without_a_header_is_shown_as_its_bytes) {
     reader.lengths(record::cptrap_lengths().fixed(record::cptrap_type{0x3E}, 4));
     exporter::text_buffer out;
     const auto item = reader.next();
-    trace_reduce::cptrap_text_writer().append(out, item);
-    trace_reduce::cptrap_json_writer().append(out, item);
-    BOOST_TEST(out.view() == R"(00000000  3E unknown      no header     3 bytes
+    trace_reduce::cptrap_text_writer().append(out, {}, item);
+    trace_reduce::cptrap_json_writer().append(out, {}, item);
+    BOOST_TEST(out.view() == R"(0x00000000  3E unknown      no header     3 bytes
     0000  C1C2C3                               *ABC*               |...|
-{"kind":"record","offset":0,"spool_record":0,"type":62,"name":null,"length":4,"data":"c1c2c3","ebcdic":"ABC"}
+{"kind":"record","offset":0,"page":0,"index":0,"type":"3E","name":null,"length":4,"data":"c1c2c3","ebcdic":"ABC"}
 )");
 }
 

@@ -113,7 +113,8 @@ BOOST_AUTO_TEST_CASE(what_is_of_no_kind_is_named_with_what_was_looked_for) {
     BOOST_TEST(held("").refusal() == "it: offset 0: the file is empty");
     BOOST_TEST(held("no trace at all").refusal() ==
                "it: offset 0: neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file "
-               "(with a record, type X'3F'), nor an ELF core dump; it begins with 6e 6f 20 74 72 "
+               "(with a record, type X'3F'; --length gives the lengths of other types), nor an ELF "
+               "core dump; it begins with 6e 6f 20 74 72 "
                "61 63 65");
     BOOST_TEST(held("?").refusal().ends_with("it begins with 3f"));
     BOOST_TEST(held("\x28\xB5\x2F\xFDxxxx").refusal().ends_with(": decompress it first (zstd)"));

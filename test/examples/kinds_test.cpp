@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_what_its_content_says_whatever_its_name) {
     builder.memory(0x10000, small_trace(2).bytes()).save(core);
     BOOST_TEST(lines(printed(trace)) == 3U);
     BOOST_TEST(lines(printed(core)) == 3U);
-    BOOST_TEST(printed(spool).starts_with("00000000  3F interface    code 0001    10 bytes\n"));
+    BOOST_TEST(printed(spool).starts_with("0x00000000  3F interface    code 0001    10 bytes\n"));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_of_no_kind_is_named_and_the_others_are_read) {
@@ -254,8 +254,8 @@ BOOST_AUTO_TEST_CASE(what_is_of_no_kind_is_named_and_the_others_are_read) {
     BOOST_TEST(mixed.errors ==
                "trace-reduce: " + text +
                    ": offset 0: neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file "
-                   "(with a record, type X'3F'), nor an ELF core dump; it begins with 68 65 6c 6c "
-                   "6f 2c 20 77\ntrace-reduce: " +
+                   "(with a record, type X'3F'; --length gives the lengths of other types), nor an "
+                   "ELF core dump; it begins with 68 65 6c 6c 6f 2c 20 77\ntrace-reduce: " +
                    empty + ": offset 0: the file is empty\ntrace-reduce: " + folder.path() +
                    ": offset 0: a directory\n");
     const auto program = reduce(TRACE_REDUCE);
@@ -308,6 +308,16 @@ BOOST_AUTO_TEST_CASE(cptrap_records_are_chosen_by_type_code_and_page_both_ways) 
     BOOST_TEST(codes("") == "0001 0002 0B 4B 012C 0004 ");
     BOOST_TEST(codes("--backward") == "0004 012C 4B 0B 0002 0001 ");
     BOOST_TEST(codes("--code 2,0x100-0x1FF") == "0002 012C ");
+    // As it is printed, in each notation: hexadecimal.
+    BOOST_TEST(codes("--code 2,100-1ff") == "0002 012C ");
+    BOOST_TEST(codes("--code 012C") == "012C ");
+    BOOST_TEST(codes("--code X\\'012C\\'") == "012C ");
+    BOOST_TEST(codes("--code 0B") == "0B ");
+    BOOST_TEST(codes("--code 000B,4B") == "0B 4B ");
+    BOOST_TEST(codes("--type 3F --code 012C") == "012C ");
+    BOOST_TEST(codes("--type C5") == "0B 4B ");
+    BOOST_TEST(codes("--type 0B") == "0B 4B ");
+    BOOST_TEST(codes("--type 1-18 --code 4") == "0B 4B 0004 ");
     BOOST_TEST(codes("--code \"X'1'-X'4'\" --backward") == "0004 0002 0001 ");
     BOOST_TEST(codes("--code 2 --code 4") == "0002 0004 ");
     BOOST_TEST(codes("--type start_io") == "0B 4B ");
@@ -327,12 +337,12 @@ BOOST_AUTO_TEST_CASE(cptrap_records_are_chosen_by_type_code_and_page_both_ways) 
     const std::string other = folder / "other";
     fs::copy_file(file, other);
     const auto two = printed(other + " " + file + " --code 1,4 --limit 3");
-    BOOST_TEST(count(two, other + ": 0000") == 2U);
-    BOOST_TEST(count(two, file + ": 00000000  3F interface    code 0001    10 bytes\n") == 1U);
-    BOOST_TEST(two.find(other + ": 00002000") < two.find(file + ": 00000000"));
+    BOOST_TEST(count(two, other + ": 0x0000") == 2U);
+    BOOST_TEST(count(two, file + ": 0x00000000  3F interface    code 0001    10 bytes\n") == 1U);
+    BOOST_TEST(two.find(other + ": 0x00002000") < two.find(file + ": 0x00000000"));
     for (const char* wrong :
-         {"--code 3-1", "--code 70000", "--code ''", "--type 256", "--type nobody", "--page x",
-          "--page 3-1", "--code 1,,2", "--code \"X'\""}) {
+         {"--code 3-1", "--code 10000", "--code 8G", "--type 100", "--code ''", "--type 256",
+          "--type nobody", "--page x", "--page 3-1", "--code 1,,2", "--code \"X'\""}) {
         const auto refused = reduce(file + " " + wrong);
         BOOST_TEST(refused.status == 1);
         BOOST_TEST(refused.output == "");
@@ -370,6 +380,7 @@ BOOST_AUTO_TEST_CASE(ranges_of_cptrap_files_are_told_by_record_offset_and_share)
     BOOST_TEST(codes("--from @4097") == "0B 4B 012C 0004 ");
     BOOST_TEST(codes("--from @0x1012 --to @4162") == "0B 4B ");
     BOOST_TEST(codes("--from @4114 --to @4163 --backward") == "012C 4B 0B ");
+    BOOST_TEST(codes("--from 0x00001012 --to 0x1042") == "0B 4B ");
     BOOST_TEST(codes("--to @1") == "0001 ");
     BOOST_TEST(codes("--to @0") == "");
     BOOST_TEST(codes("--to @0 --backward") == "");
@@ -478,8 +489,8 @@ BOOST_AUTO_TEST_CASE(cptrap_files_in_numbers_and_as_json) {
                    "             1              18  16.7%  3F interface    0002\n"
                    "             1               8  16.7%  3F interface    0004\n"
                    "             1              18  16.7%  3F interface    012C\n"
-                   "             1              24  16.7%  C5 table_entry  000B start_io\n"
-                   "             1              24  16.7%  C5 table_entry  004B start_io\n");
+                   "             1              24  16.7%  C5 table_entry  0B start_io\n"
+                   "             1              24  16.7%  C5 table_entry  4B start_io\n");
     BOOST_TEST(printed(file + " --stats --code 4").find("records   1, 8 bytes\n") !=
                std::string::npos);
 }
@@ -497,11 +508,13 @@ BOOST_AUTO_TEST_CASE(damage_in_a_cptrap_file_is_shown_in_its_place_and_the_rest_
     BOOST_TEST(all.status == 2);
     BOOST_TEST(all.errors ==
                "trace-reduce: " + file +
-                   ": offset 4114: a record of a type whose length is not known\ntrace-reduce: " +
+                   ": offset 4114: a record of a type whose length is not known (3D): --length "
+                   "3D=BYTES reads on\ntrace-reduce: " +
                    file + ": offset 8200: torn: the file ends within the spool record\n");
-    BOOST_TEST(all.output.find(
-                   "00001012  -- 4078 bytes unreadable: a record of a type whose length "
-                   "is not known (3D)\n00002000  3F interface    code 0004") != std::string::npos);
+    BOOST_TEST(
+        all.output.find("0x00001012  -- 4078 bytes unreadable: a record of a type whose length "
+                        "is not known (3D)\n0x00002000  3F interface    code 0004") !=
+        std::string::npos);
     const auto sum = reduce(file + " --stats");
     BOOST_TEST(sum.status == 2);
     BOOST_TEST(sum.output.find("damaged   in 2 places") != std::string::npos);
@@ -521,7 +534,11 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_of_a_cptrap_file_is_said) {
     };
     refused(spool + " " + trace, "no time to merge them by");
     refused(spool + " --event x", "neither events nor threads");
-    refused(spool + " --where n==1", "--where needs fields");
+    refused(spool + " --where n==1", "a record of a CPTRAP file has no 'n'");
+    refused(spool + " --where 'time > 1ms'", "a record of a CPTRAP file has no time");
+    refused(spool + " --format chrome", "--format chrome is not for CPTRAP files");
+    refused(spool + " --stats --by code", "need fields");
+    refused(trace + " --format print", "--format print is for CPTRAP files");
     refused(spool + " --browse", "a CPTRAP file, which --browse does not show");
     refused(trace + " --code 1", "are for CPTRAP files, and there is none");
     refused(core + " --page 1", "are for CPTRAP files, and there is none");

@@ -45,7 +45,6 @@ UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "poi
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 500
 WIDEST = 100  # columns, those of comments that the formatter leaves alone included
-MOST_IN_A_FOLDER = 9  # the header that holds a folder's parts together, and eight parts
 
 # What only the seam to the atomics may name.
 OTHER_ATOMICS = re.compile(r"\bstd::atomic|\bmemory_order\w*::|\bmemory_order_\w+|\bboost::|"
@@ -201,14 +200,6 @@ def check_headers(root):
             yield fault(path, number, "a table's row has not the columns of the table")
         if len(lines) > LONGEST:
             yield fault(path, len(lines), f"over {LONGEST} lines: look for the second idea in it")
-    folders = {}
-    for path, _ in found:
-        if path not in UMBRELLAS:
-            folders.setdefault(os.path.dirname(path), []).append(path)
-    for paths in folders.values():
-        for path in paths[MOST_IN_A_FOLDER:]:
-            yield fault(path, 1, f"over {MOST_IN_A_FOLDER} headers in a folder: look for the second"
-                                 " idea in it")
     # What no umbrella reaches would be found by nobody.
     inside, reached = dict(found), set()
     todo = [path for path in UMBRELLAS if path in inside]
@@ -460,15 +451,12 @@ def self_test():
                     file.write(text)
             return list(CHECKS[check](root))
 
-    crowd = {f"ring/part_{i}.hpp": TOP for i in range(MOST_IN_A_FOLDER)}
     wrong = [f"a sound tree is refused: {said}" for check in CHECKS
              for said in faults_of(check, SOUND)]
     for number, (check, path, text, where) in enumerate(PLANTED):
         said = faults_of(check, {**SOUND, path: text})
         if not any(f"/{where}: " in line for line in said):
             wrong.append(f"planted fault {number} ({check}) is not found at {where}: {said}")
-    if not any("headers in a folder" in line for line in faults_of("headers", {**SOUND, **crowd})):
-        wrong.append("a crowded folder is not found")
     circle = {**SOUND, "ring/a/x.hpp": TOP + "#include <trace_ring/ring/b/y.hpp>\n",
               "ring/b/y.hpp": TOP + "#include <trace_ring/ring/c/z.hpp>\n",
               "ring/c/z.hpp": TOP + "#include <trace_ring/ring/a/w.hpp>\n", "ring/a/w.hpp": TOP}

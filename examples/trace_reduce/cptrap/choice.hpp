@@ -3,20 +3,26 @@
 #pragma once
 
 /// @file
-/// What of a CPTRAP file is wanted, as the command line says it.
+/// Which records of a CPTRAP file are shown, as the command line says it.
 /// @code
-///   --type interface,start_io,0x13-0x15    --code 3,0x100-0x1FF    --page 5-7
-///   --from '#5' --to 7:3                   --from @0x5000          --to 25%
+///   --type interface,start_io,13-15    --code 0B,100-1FF    --page 5-7      --length 3D=24
+///   --from '#5' --to 7:3               --from @20480        --to 0x5000     --to 25%
 /// @endcode
-/// A number is decimal, 0x1F or X'1F'.
+/// Types and codes are hexadecimal, as all output prints them: 0B, 0x0B and X'0B' are one number.
+/// All other numbers are decimal, or 0x1F or X'1F'.
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
+
+#include "../options.hpp"
 
 namespace trace_reduce {
 
@@ -30,7 +36,7 @@ struct page_range {
 struct spool_place {
     enum class form : std::uint8_t {
         record,  ///< `index` in spool record `page`, both from 0: #5, 5:3, #5:3
-        offset,  ///< `offset` in the file: @20480, @0x5000
+        offset,  ///< `offset` in the file: @20480, @0x5000, 0x5000
         share,   ///< `share` of the file's bytes: 25%
     };
     form what = form::record;
@@ -40,19 +46,41 @@ struct spool_place {
     std::uint64_t share = 0;  ///< as trace_ring::reduce::when has it
 };
 inline constexpr std::string_view forms_of_spool_place =
-    "a spool record of 4 KiB, from 0 (#5), a record in it (5:3), an offset (@20480, @0x5000), or a "
+    "a spool record of 4 KiB, from 0 (#5), a record in it (5:3), an offset (@20480, 0x5000), or a "
     "share of the file (25%)";
 
-/// Each is empty if the text is one, else what is wrong with it. `into` is changed only then.
+/// Each returns an empty text, or what is wrong; then `into` does not change.
 [[nodiscard]] std::string parse_types(std::string_view text, std::vector<bool>& into);
 [[nodiscard]] std::string parse_codes(std::string_view text, std::vector<bool>& into);
 [[nodiscard]] std::string parse_pages(std::string_view text, page_range& into);
 [[nodiscard]] std::string parse_spool_place(std::string_view text, spool_place& into);
+/// `3D=24`, or `3D=header` for a type whose records have the header of interface data.
+[[nodiscard]] std::string parse_length(std::string_view text,
+                                       trace_ring::record::cptrap_lengths& into);
 
-/// What `--type` and `--code` choose together, as a writer's selection does: interface data by its
-/// code if any is given, entries of CP's trace table by their event. Neither given: everything. The
-/// texts have been looked at before: what is wrong in them is left out.
-[[nodiscard]] trace_ring::record::cptrap_selection selection_of(
-    const std::vector<std::string>& types, const std::vector<std::string>& codes);
+/// The lengths that the command line gives, which was checked before.
+[[nodiscard]] trace_ring::record::cptrap_lengths lengths_of(const options& wanted);
+
+/// What `--type` and `--code` choose together. Texts are as the command line has them, and were
+/// checked before.
+class spool_choice {
+public:
+    /// Chooses everything.
+    spool_choice() = default;
+    spool_choice(const std::vector<std::string>& types, const std::vector<std::string>& codes);
+
+    /// With types: records of these types, and interface data with one of these codes, as a
+    /// writer's selection has it. With codes alone: all records that are printed with such a code.
+    /// Constant time.
+    [[nodiscard]] bool takes(const trace_ring::record::cptrap_view& record) const noexcept {
+        if (what_ && what_->takes(record)) return true;
+        return by_code_ ? record.headed && (*by_code_)[record.code] : !what_;
+    }
+    [[nodiscard]] bool all() const noexcept { return !what_ && !by_code_; }
+
+private:
+    std::optional<trace_ring::record::cptrap_selection> what_{};
+    std::optional<std::vector<bool>> by_code_{};
+};
 
 }  // namespace trace_reduce

@@ -6,23 +6,24 @@
 /// What is in a CPTRAP file as JSON lines: one object an item, each valid by itself whatever the
 /// file holds.
 /// @code
-///   {"kind":"record","offset":0,"spool_record":0,"type":63,"name":"interface","code":3,"length":12,
-///    "data":"c1c2c3c4","ebcdic":"ABCD"}
-///   {"kind":"record","offset":12,"spool_record":0,"type":197,"name":"table_entry","code":75,
+///   {"kind":"record","offset":0,"page":0,"index":0,"type":"3F","name":"interface","code":"0003",
+///    "length":12,"data":"c1c2c3c4","ebcdic":"ABCD"}
+///   {"kind":"record","offset":12,"page":0,"index":1,"type":"C5","name":"table_entry","code":"4B",
 ///    "length":24,"event":"start_io","attached":true,"data":"4b00...","ebcdic":"...."}
-///   {"kind":"loss","offset":36,"spool_record":0,"cause":"refused","count":17}
-///   {"kind":"unreadable","offset":52,"spool_record":0,"bytes":4044,"cause":"a record of a type ..."}
-///   {"kind":"torn","offset":4096,"spool_record":1,"bytes":100,"cause":"torn: the file ends ..."}
+///   {"kind":"loss","offset":36,"page":0,"index":2,"cause":"refused","count":17}
+///   {"kind":"unreadable","offset":52,"page":0,"index":3,"bytes":4044,"cause":"a record of ..."}
+///   {"kind":"torn","offset":4096,"page":1,"index":0,"bytes":100,"cause":"torn: the file ..."}
 /// @endcode
+/// - `page` is the spool record of 4 KiB and `index` the record in it, both from 0. `type` and
+///   `code` are texts, in the notation of the options (notation.hpp).
 /// - `length` is the record's, with its header; `data`, in hexadecimal, what follows that. A type
 ///   that has no header has no `code`, and its data are all but the first byte.
 /// - `name` and `event` are null where the type or the code is not known.
-/// - `file` stands first where a name was given to the writer.
+/// - `file` is there if several files are read.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
@@ -32,6 +33,7 @@
 
 #include "ebcdic.hpp"
 #include "names.hpp"
+#include "notation.hpp"
 
 namespace trace_reduce {
 
@@ -41,10 +43,8 @@ using exporter::text_buffer;
 
 class cptrap_json_writer {
 public:
-    explicit cptrap_json_writer(std::string file = {}) : file_(std::move(file)) {}
-
-    /// One line. Linear in the item's bytes.
-    void append(text_buffer& out, const reduce::spool_item& item) const {
+    /// One line, with `file` if it is not empty. Linear in the item's bytes.
+    void append(text_buffer& out, std::string_view file, const reduce::spool_item& item) const {
         using kind = reduce::spool_item::kind;
         if (item.what == kind::end) return;
         const auto lost = item.record.lost();
@@ -54,12 +54,13 @@ public:
                : lost                        ? "loss"
                                              : "record";
         out += '"';
-        if (!file_.empty()) {
+        if (!file.empty()) {
             out += R"(,"file":)";
-            exporter::impl::append_json_string(out, file_);
+            exporter::impl::append_json_string(out, file);
         }
         number(out, R"(,"offset":)", item.offset);
-        number(out, R"(,"spool_record":)", item.number);
+        number(out, R"(,"page":)", item.number);
+        number(out, R"(,"index":)", item.index);
         if (item.what != kind::record) {
             number(out, R"(,"bytes":)", item.bytes.size());
             out += R"(,"cause":)";
@@ -85,9 +86,15 @@ private:
     }
     static void append_record(text_buffer& out, const reduce::spool_item& item) {
         const auto& one = item.record;
-        number(out, R"(,"type":)", static_cast<std::uint64_t>(one.type));
+        out += R"(,"type":")";
+        append_type(out, one.type);
+        out += '"';
         name(out, R"(,"name":)", name_of(one.type));
-        if (one.headed) number(out, R"(,"code":)", one.code);
+        if (one.headed) {
+            out += R"(,"code":")";
+            append_code(out, one.type, one.code);
+            out += '"';
+        }
         number(out, R"(,"length":)", item.bytes.size());
         if (const auto entry = one.entry()) {
             name(out, R"(,"event":)", name_of(entry->event()));
@@ -102,8 +109,6 @@ private:
         for (const auto byte : data) text += ebcdic_character(byte);
         exporter::impl::append_json_string(out, text);
     }
-
-    std::string file_;
 };
 
 }  // namespace trace_reduce

@@ -10,47 +10,52 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/source.hpp>
 
+#include "../../expressions/parse.hpp"
 #include "../followed_name.hpp"
 #include "../inputs.hpp"
 #include "../options.hpp"
 #include "../output.hpp"
 #include "choice.hpp"
-#include "json.hpp"
+#include "condition.hpp"
+#include "formats.hpp"
 #include "range.hpp"
 #include "statistics.hpp"
-#include "text.hpp"
 
 namespace trace_reduce {
 
 class spool_reduction {
 public:
     /// `files` as `wanted` has them; of `interrupted` it is asked whether it is 0.
-    spool_reduction(std::vector<reduce::source> files, const options& wanted, bool colour,
+    /// Throws where::wrong_expression.
+    spool_reduction(std::vector<reduce::source> files, const options& wanted,
+                    const std::optional<expressions::expression>& condition, bool colour,
                     complaints& complain, const volatile std::sig_atomic_t& interrupted)
-        : wanted_(wanted), complain_(complain), interrupted_(interrupted) {
-        const bool several = files.size() > 1;
+        : wanted_(wanted),
+          complain_(complain),
+          interrupted_(interrupted),
+          choice_(wanted.types, wanted.codes),
+          format_(make_spool_format(wanted, colour, files.size() > 1)) {
+        if (condition) condition_.emplace(wanted.where, *condition);
         for (auto& each : files) {
-            const std::string shown = several ? each.name() : "";
             const spool_range range(wanted, each.size());
             followed_name named(each);
-            inputs_.push_back({std::move(named), reader_of(std::move(each)), range,
-                               cptrap_text_writer(shown, colour), cptrap_json_writer(shown)});
+            inputs_.push_back({std::move(named), reader_of(std::move(each)), range});
         }
     }
 
     /// What there is, to the end, the limit or an interrupt.
     void print(output& to) {
+        format_->begin(to.text());
         if (wanted_.backward) {
             for (std::size_t i = inputs_.size(); i-- > 0;) print_backward(inputs_[i], to);
         } else {
@@ -60,11 +65,13 @@ public:
                 end(each, to);
             }
         }
+        format_->end(to.text());
     }
 
     /// As they grow, until interrupted or, if that is wanted, until nobody writes to them.
     void follow(output& to) {
         for (auto& each : inputs_) each.reader.go_to(each.range.first());
+        format_->begin(to.text());
         for (;;) {
             for (auto& each : inputs_) look_at_name(each, to);
             bool live = false;  // asked before: what is written until then is seen afterwards
@@ -80,21 +87,32 @@ public:
             ::nanosleep(&pause, nullptr);
         }
         for (auto& each : inputs_) end(each, to);
+        format_->end(to.text());
     }
 
     void count(output& to) {
+        if (wanted_.format == output_format::csv) in_csv::show_spool_header(to.text());
+        print_pages pages;
+        text_buffer lines;
         for (auto& each : inputs_) {
             spool_statistics sum;
             each.reader.go_to(each.range.first());
             while (interrupted_ == 0) {
                 const auto item = each.reader.next();
                 if (!item || each.range.after(item)) break;
-                if (each.range.before(item)) continue;
+                if (each.range.before(item) || !takes(item)) continue;
                 judge(each, item);
                 sum.add(item);
             }
             if (wanted_.format == output_format::json) {
                 in_json::show(to.text(), each.reader, sum);
+            } else if (wanted_.format == output_format::csv) {
+                in_csv::show(to.text(), each.reader, sum);
+            } else if (wanted_.format == output_format::print) {
+                pages.enter(each.reader.name());
+                in_text::show(lines, each.reader, sum);
+                pages.append(to.text(), lines.view());
+                lines.clear();
             } else {
                 in_text::show(to.text(), each.reader, sum);
                 if (&each != &inputs_.back()) to.text() += '\n';
@@ -108,8 +126,6 @@ private:
         followed_name named;
         reduce::spool_reader reader;
         spool_range range;
-        cptrap_text_writer text;
-        cptrap_json_writer json;
         /// The end that is not whole, while more may come. Of its bytes only the number is good.
         reduce::spool_item torn{};
     };
@@ -117,10 +133,13 @@ private:
     [[nodiscard]] reduce::spool_reader reader_of(reduce::source file) const {
         reduce::spool_reader reader(std::move(file));
         reader.stop_when(interrupted_);
-        if (!wanted_.types.empty() || !wanted_.codes.empty()) {
-            reader.select(selection_of(wanted_.types, wanted_.codes));
-        }
+        reader.lengths(lengths_of(wanted_));
         return reader;
+    }
+    /// What is lost or cannot be read is always taken.
+    [[nodiscard]] bool takes(const reduce::spool_item& item) const {
+        if (item.what != reduce::spool_item::kind::record || item.record.lost()) return true;
+        return choice_.takes(item.record) && (!condition_ || condition_->holds(item));
     }
     /// Goes on with a file that has taken the name, once nobody writes to the old one.
     void look_at_name(one_input& from, output& to) {
@@ -141,7 +160,7 @@ private:
                 static_cast<void>(from.reader.previous());
                 return;
             }
-            if (from.range.before(item)) continue;
+            if (from.range.before(item) || !takes(item)) continue;
             from.torn = {};
             if (item.what == reduce::spool_item::kind::torn) {
                 from.torn = item;
@@ -155,7 +174,7 @@ private:
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.previous();
             if (!item || from.range.before(item)) return;
-            if (from.range.after(item)) continue;
+            if (from.range.after(item) || !takes(item)) continue;
             show(from, item, to);
         }
     }
@@ -166,24 +185,29 @@ private:
 
     void show(one_input& from, const reduce::spool_item& item, output& to) {
         judge(from, item);
-        if (wanted_.format == output_format::json) {
-            from.json.append(to.text(), item);
-        } else {
-            from.text.append(to.text(), item);
-        }
+        format_->append(to.text(), from.reader.name(), item);
         to.flush_some();
         if (item.what == reduce::spool_item::kind::record && !item.record.lost()) ++records_;
     }
     void judge(const one_input& from, const reduce::spool_item& item) {
-        if (item.what != reduce::spool_item::kind::record) {
-            complain_.damage(from.reader.name(), item.offset, item.cause());
+        if (item.what == reduce::spool_item::kind::record) return;
+        std::string what(item.cause());
+        if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
+            text_buffer type;
+            append_hexadecimal(type, std::to_integer<unsigned>(item.bytes[0]), 2);
+            const std::string digits(type.view());
+            what += " (" + digits + "): --length " + digits + "=BYTES reads on";
         }
+        complain_.damage(from.reader.name(), item.offset, what);
     }
 
     const options& wanted_;
     complaints& complain_;
     const volatile std::sig_atomic_t& interrupted_;
-    std::vector<one_input> inputs_;
+    spool_choice choice_;
+    std::optional<spool_condition> condition_{};
+    std::unique_ptr<spool_format> format_;
+    std::vector<one_input> inputs_{};
     std::uint64_t records_ = 0;
 };
 

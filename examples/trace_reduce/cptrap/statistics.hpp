@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A CPTRAP file in numbers, as a table or as one JSON object: records and bytes for each type and
-/// code, what is lost by cause, and what cannot be read.
+/// A CPTRAP file in numbers, as a table, as one JSON object or as CSV: records and bytes for each
+/// type and code, what is lost by cause, and what cannot be read.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,10 +15,13 @@
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/exporter/csv.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
 #include "../statistics.hpp"
 #include "names.hpp"
+#include "notation.hpp"
 
 namespace trace_reduce {
 
@@ -26,6 +29,7 @@ struct spool_statistics {
     struct count {
         std::uint64_t records = 0;
         std::uint64_t bytes = 0;  ///< with the headers
+        bool headed = false;      ///< they have a code
     };
 
     void add(const reduce::spool_item& item) {
@@ -39,6 +43,7 @@ struct spool_statistics {
             for (auto* to : {&all, &rows[{type, item.record.code}]}) {
                 ++to->records;
                 to->bytes += item.bytes.size();
+                to->headed = item.record.headed;
             }
         }
     }
@@ -72,17 +77,18 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
     }
     out += '\n';
     if (sum.damages != 0) {
-        print(out, "  damaged   in %llu places, %llu bytes\n", wide(sum.damages),
-              wide(sum.damaged_bytes));
+        print(out, "  damaged   in %llu place%s, %llu bytes\n", wide(sum.damages),
+              sum.damages == 1 ? "" : "s", wide(sum.damaged_bytes));
     }
     out += "\n       records           bytes  share  type            code\n";
     for (const auto& [key, row] : sum.rows) {
         const auto name = name_of(static_cast<trace_ring::record::cptrap_type>(key.first));
-        print(out, "%14llu  %14llu  %4.1f%%  %02X %-11.*s  %04X", wide(row.records),
-              wide(row.bytes),
-              100.0 * static_cast<double>(row.records) / static_cast<double>(sum.all.records),
-              static_cast<unsigned>(key.first), static_cast<int>(name.size()), name.data(),
-              static_cast<unsigned>(key.second));
+        const auto type = static_cast<trace_ring::record::cptrap_type>(key.first);
+        print(out, "%14llu  %14llu  %4.1f%%  ", wide(row.records), wide(row.bytes),
+              100.0 * static_cast<double>(row.records) / static_cast<double>(sum.all.records));
+        append_type(out, type);
+        print(out, " %-11.*s  ", static_cast<int>(name.size()), name.data());
+        row.headed ? append_code(out, type, key.second) : void(out += "-");
         if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
             out += ' ';
             out += event;
@@ -98,7 +104,7 @@ namespace in_json {
 inline void show(text_buffer& out, const reduce::spool_reader& file, const spool_statistics& sum) {
     out += R"({"kind":"statistics","file":)";
     exporter::impl::append_json_string(out, file.name());
-    member(out, R"(,"spool_records":)", file.spool_records());
+    member(out, R"(,"pages":)", file.spool_records());
     member(out, R"(,"records":)", sum.all.records);
     member(out, R"(,"bytes":)", sum.all.bytes);
     lost(out, sum.lost);
@@ -109,8 +115,15 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
     for (const auto& [key, row] : sum.rows) {
         out += between;
         between = ",";
-        member(out, R"({"type":)", key.first);
-        member(out, R"(,"code":)", key.second);
+        const auto type = static_cast<trace_ring::record::cptrap_type>(key.first);
+        out += R"({"type":")";
+        append_type(out, type);
+        out += '"';
+        if (row.headed) {
+            out += R"(,"code":")";
+            append_code(out, type, key.second);
+            out += '"';
+        }
         member(out, R"(,"records":)", row.records);
         member(out, R"(,"bytes":)", row.bytes);
         if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
@@ -123,4 +136,63 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
 }
 
 }  // namespace in_json
+
+namespace in_csv {
+
+/// Stands above the rows of all files.
+inline void show_spool_header(text_buffer& out) {
+    out += "file,kind,type,name,code,event,records,bytes\n";
+}
+/// `kind` is `all`, `code` for each type and code, `lost` for each cause (in `name`), or `damaged`.
+inline void show(text_buffer& out, const reduce::spool_reader& file, const spool_statistics& sum) {
+    const auto begin = [&](std::string_view kind) {
+        exporter::impl::append_csv_text(out, file.name());
+        out += ',';
+        out += kind;
+        out += ',';
+    };
+    const auto text = [&](std::string_view value) {
+        if (!value.empty()) exporter::impl::append_csv_text(out, value);
+        out += ',';
+    };
+    const auto finish = [&](std::uint64_t records, bool with_bytes, std::uint64_t bytes) {
+        exporter::impl::append_number(out, records);
+        out += ',';
+        if (with_bytes) exporter::impl::append_number(out, bytes);
+        out += '\n';
+    };
+    begin("all");
+    out += ",,,,";
+    finish(sum.all.records, true, sum.all.bytes);
+    for (const auto& [key, row] : sum.rows) {
+        const auto type = static_cast<trace_ring::record::cptrap_type>(key.first);
+        begin("code");
+        out += "0x";
+        append_type(out, type);
+        out += ',';
+        text(name_of(type));
+        if (row.headed) {
+            out += "0x";
+            append_code(out, type, key.second);
+        }
+        out += ',';
+        text(impl::event_of(key.first, key.second));
+        finish(row.records, true, row.bytes);
+    }
+    for (std::size_t i = 0; i < trace_ring::loss_cause_count; ++i) {
+        const auto cause = static_cast<trace_ring::loss_cause>(i);
+        if (sum.lost[cause] == 0) continue;
+        begin("lost");
+        out += ',';
+        text(to_string(cause));
+        out += ",,";
+        finish(sum.lost[cause], false, 0);
+    }
+    if (sum.damages == 0) return;
+    begin("damaged");
+    out += ",,,,";
+    finish(sum.damages, true, sum.damaged_bytes);
+}
+
+}  // namespace in_csv
 }  // namespace trace_reduce

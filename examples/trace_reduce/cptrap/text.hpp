@@ -7,21 +7,19 @@
 /// file, its type, its code and the length of its data; below it the data, 16 bytes a line, in
 /// hexadecimal, EBCDIC and ASCII. A record has no time.
 /// @code
-///   00000000  3F interface    code 0003     4 bytes
-///       0000  C1C2C3C4                             *ABCD*             |....|
-///   0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
+///   0x00000000  3F interface    code 0003     4 bytes
+///       0000  C1C2C3C4                             *ABCD*              |....|
+///   0x0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
 ///       0000  4B000000 00000000 00000000 00000000  *................*  |K...............|
-///   00000024  -- 17 records lost: refused
-///   00000034  -- 4044 bytes unreadable: a record of a type whose length is not known (3E)
+///   0x00000024  -- 17 records lost: refused
+///   0x00000034  -- 4044 bytes unreadable: a record of a type whose length is not known (3E)
 /// @endcode
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
@@ -31,6 +29,7 @@
 
 #include "ebcdic.hpp"
 #include "names.hpp"
+#include "notation.hpp"
 
 namespace trace_reduce {
 
@@ -41,20 +40,18 @@ using exporter::text_buffer;
 
 class cptrap_text_writer {
 public:
-    /// `file` stands before each first line of an item, if it is not empty.
-    explicit cptrap_text_writer(std::string file = {}, bool colour = false)
-        : file_(std::move(file)), colour_(colour) {}
+    explicit cptrap_text_writer(bool colour = false) : colour_(colour) {}
 
-    /// Linear in the item's bytes.
-    void append(text_buffer& out, const reduce::spool_item& item) const {
+    /// `file` stands before the first line, if it is not empty. Linear in the item's bytes.
+    void append(text_buffer& out, std::string_view file, const reduce::spool_item& item) const {
         using kind = reduce::spool_item::kind;
         if (item.what == kind::end) return;
-        if (!file_.empty()) {
-            exporter::impl::append_escaped(out, file_, 0);
+        if (!file.empty()) {
+            exporter::impl::append_escaped(out, file, 0);
             out += ": ";
         }
         faint(out, true);
-        hexadecimal(out, item.offset, 8);
+        append_offset(out, item.offset);
         faint(out, false);
         out += "  ";
         if (item.what == kind::record) {
@@ -83,7 +80,7 @@ public:
             out += item.cause();
             if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
                 out += " (";
-                hexadecimal(out, std::to_integer<unsigned>(item.bytes[0]), 2);
+                append_hexadecimal(out, std::to_integer<unsigned>(item.bytes[0]), 2);
                 out += ')';
             }
         }
@@ -94,7 +91,7 @@ private:
     void append_record(text_buffer& out, const reduce::spool_item& item) const {
         const auto& one = item.record;
         const auto entry = one.entry();
-        hexadecimal(out, static_cast<unsigned>(one.type), 2);
+        append_type(out, one.type);
         out += ' ';
         const auto name = name_of(one.type);
         if (colour_ && !name.empty()) out += "\x1b[36m";
@@ -105,8 +102,8 @@ private:
         auto data = one.data();
         if (one.headed) {
             out += "code ";
-            hexadecimal(out, one.code, entry ? 2 : 4);
-            pad(out, entry ? 2 : 4, 4);
+            append_code(out, one.type, one.code);
+            pad(out, code_width(one.type), 4);
         } else {  // a type whose length the reader was told
             data = item.bytes.subspan(1);
             out += "no header";
@@ -123,7 +120,7 @@ private:
         out += '\n';
         for (std::size_t at = 0; at < data.size(); at += a_line) {
             out += "    ";
-            hexadecimal(out, at, 4);
+            append_hexadecimal(out, at, 4);
             out += "  ";
             dump(out, data.subspan(at, (std::min)(a_line, data.size() - at)));
         }
@@ -138,7 +135,7 @@ private:
                 out += ' ';
                 ++written;
             }
-            hexadecimal(out, std::to_integer<unsigned>(bytes[i]), 2);
+            append_hexadecimal(out, std::to_integer<unsigned>(bytes[i]), 2);
             written += 2;
         }
         pad(out, written, 2 * a_line + a_line / 4 - 1);
@@ -163,19 +160,6 @@ private:
         pad(out, digits, width);
         exporter::impl::append_number(out, value);
     }
-    /// At least `width` digits, in capitals, as the field writes them.
-    static void hexadecimal(text_buffer& out, std::uint64_t value, std::size_t width) {
-        char digits[16];
-        std::size_t count = 0;
-        do {
-            digits[count++] = "0123456789ABCDEF"[value % 16];
-            value /= 16;
-        } while (value != 0);
-        for (std::size_t i = count; i < width; ++i) out += '0';
-        while (count != 0) out += digits[--count];
-    }
-
-    std::string file_;
     bool colour_;
 };
 

@@ -10,9 +10,10 @@
 /// | `trace` | "traceRNG" (`layout::file_magic`) at the beginning, in either byte order         |
 /// | `core`  | X'7F' "ELF" at the beginning: also of what is ELF, but no core dump              |
 /// | `spool` | a record of CP interface data at the beginning, or one of the types that this    |
-/// |         | library adds, with a length that it can have; or, where the beginning is damaged |
-/// |         | or another type, one of the first 16 spool records of 4 KiB that is sound from   |
-/// |         | its first record to its tail                                                     |
+/// |         | library adds, with a length that it can have; the header of CP interface data,   |
+/// |         | with zeros in its reserved bytes, whatever length it has, or as much of it as    |
+/// |         | the file has; or, where the beginning is damaged or another type, one of the     |
+/// |         | first 16 spool records of 4 KiB that is sound from its first record to its tail  |
 ///
 /// A trace of branches is a trace file whose events are branches. Kinds do not overlap: the other
 /// two begin with bytes that are types whose length no CPTRAP reader knows.
@@ -65,8 +66,19 @@ namespace impl {
     return {};
 }
 
+/// The header of CP interface data, or at least two bytes of it, whatever length it has. Its
+/// reserved bytes are zero in all files that this library writes.
+[[nodiscard]] inline bool begins_as_interface(std::span<const std::byte> head) noexcept {
+    if (head.size() < 2 || head[0] != std::byte{0x3F}) return false;
+    for (const std::size_t reserved : {1U, 6U, 7U}) {
+        if (reserved < head.size() && head[reserved] != std::byte{0}) return false;
+    }
+    return true;
+}
+
 /// One of the first spool records speaks for a spool file; of the first, its first record does.
-[[nodiscard]] inline bool is_spool(const reduce::source& from) {
+[[nodiscard]] inline bool is_spool(const reduce::source& from,
+                                   const record::cptrap_lengths& lengths) {
     constexpr std::uint64_t looks = 16;
     constexpr std::size_t bytes = record::spool_record_bytes;
     std::vector<std::uint64_t> words(bytes / 8);
@@ -74,19 +86,34 @@ namespace impl {
         const std::size_t got = from.read(i * bytes, words.data(), bytes);
         std::size_t records = 0;
         bool known = false;  // its first record
-        const auto stop =
-            record::walk_spool(std::as_bytes(std::span(words)).first(got), record::cptrap_lengths{},
-                               [&](std::size_t, const record::cptrap_view& one) {
-                                   if (records++ == 0) {
-                                       known = one.type == record::cptrap_type::cp_interface ||
-                                               one.entry() || one.lost();
-                                   }
-                               });
-        if (i == 0 && known) return true;
+        const auto bytes_there = std::as_bytes(std::span(words)).first(got);
+        const auto stop = record::walk_spool(
+            bytes_there, lengths, [&](std::size_t, const record::cptrap_view& one) {
+                if (records++ == 0) {
+                    const bool told =
+                        lengths.knows(one.type) && !record::cptrap_lengths{}.knows(one.type);
+                    known = one.type == record::cptrap_type::cp_interface || one.entry() ||
+                            one.lost() || told;
+                }
+            });
+        if (i == 0 && (known || begins_as_interface(bytes_there.first(
+                                    std::min(got, record::cptrap_header_bytes))))) {
+            return true;
+        }
         if (records != 0 && stop.why == record::spool_end::whole) return true;
         if (got < bytes) break;
     }
     return false;
+}
+
+/// How many of the first 64 KiB are zero, if all are; else 0.
+[[nodiscard]] inline std::uint64_t zeros_of(const reduce::source& from) {
+    std::vector<std::uint64_t> words(8192);
+    const std::size_t got = from.read(0, words.data(), words.size() * 8);
+    const auto bytes = std::as_bytes(std::span(words)).first(got);
+    const bool zero = std::all_of(bytes.begin(), bytes.end(),
+                                  [](std::byte each) { return each == std::byte{0}; });
+    return zero ? got : 0;
 }
 
 }  // namespace impl
@@ -94,7 +121,9 @@ namespace impl {
 /// Throws format_error, which says what was looked for, if it is none of these kinds. A kind is
 /// recognised by its beginning; whether the rest holds together, its reader tells. Reads at most 64
 /// KiB.
-[[nodiscard]] inline file_kind recognise(const reduce::source& from) {
+/// `lengths`: of types of CPTRAP records.
+[[nodiscard]] inline file_kind recognise(const reduce::source& from,
+                                         const record::cptrap_lengths& lengths = {}) {
     std::uint64_t first = 0;
     std::array<std::byte, 16> head{};
     const std::size_t there = from.read(0, head.data(), head.size());
@@ -106,10 +135,16 @@ namespace impl {
     }
     const auto begins = std::span<const std::byte>(head).first(there);
     if (reduce::elf_core::is_elf(begins)) return file_kind::core;
-    if (impl::is_spool(from)) return file_kind::spool;
+    if (impl::is_spool(from, lengths)) return file_kind::spool;
+    if (const std::uint64_t zeros = impl::zeros_of(from); zeros != 0) {
+        throw trace_ring::format_error(
+            from.name(), 0,
+            (zeros == from.size() ? "all " : "the first ") + std::to_string(zeros) +
+                " bytes are zero: nothing was written into the file, or it was wiped");
+    }
     std::string what =
         "neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file (with a record, type "
-        "X'3F'), nor an ELF core dump; it begins with";
+        "X'3F'; --length gives the lengths of other types), nor an ELF core dump; it begins with";
     for (const auto byte : begins.first(std::min<std::size_t>(there, 8))) {
         constexpr char digits[] = "0123456789abcdef";
         what += ' ';

@@ -5,15 +5,22 @@
 /// @file
 /// CPTRAP files through trace-reduce: what cannot be asked of them is refused, by name.
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "../../expressions/parse.hpp"
 #include "../cptrap/choice.hpp"
 #include "../cptrap/reduction.hpp"
 #include "job.hpp"
 #include "open.hpp"
 
 namespace trace_reduce {
+
+[[nodiscard]] constexpr bool has_spools(output_format format) noexcept {
+    return format != output_format::chrome && format != output_format::perfetto &&
+           format != output_format::ctf;
+}
 
 /// Why what is wanted of CPTRAP files makes no sense; empty if it does.
 [[nodiscard]] inline std::string spool_refusal(const opened_files& files, const options& wanted) {
@@ -23,8 +30,16 @@ namespace trace_reduce {
     if (!wanted.events.empty() || !wanted.threads.empty()) {
         return "a CPTRAP file has neither events nor threads: use --type, --code";
     }
-    if (!wanted.where.empty()) {
-        return "--where needs fields, which a CPTRAP file's records do not have";
+    if (wanted.measures.any()) {
+        return "--fields, --by and --histogram need fields, which a CPTRAP file does not have: "
+               "--stats counts by type and code";
+    }
+    if (!wanted.offsets.empty() || !wanted.matches.empty()) {
+        return "--offset and --match correct times, which a CPTRAP file does not have";
+    }
+    if (wanted.symbols) return "--symbols names addresses, which a CPTRAP file does not have";
+    if (!wanted.flows.empty() || !wanted.counters.empty()) {
+        return "--flow and --counter are for timelines, which a CPTRAP file does not have";
     }
     for (const bool is_from : {true, false}) {
         const auto& text = is_from ? wanted.from : wanted.to;
@@ -33,20 +48,24 @@ namespace trace_reduce {
         if (!fault.empty()) return (is_from ? "--from: " : "--to: ") + fault;
     }
     if (wanted.browse) return "a CPTRAP file, which --browse does not show";
-    if (wanted.format != output_format::text && wanted.format != output_format::json) {
-        return "a CPTRAP file is shown as text or json only";
+    for (const auto& facts : known_formats) {
+        if (facts.value == wanted.format && !has_spools(facts.value)) {
+            return std::string("--format ") + facts.name +
+                   " is not for CPTRAP files, which are shown as text, json, csv, html or print";
+        }
     }
     return {};
 }
 
-/// CPTRAP files, which are not merged with others.
-inline void reduce_spools(opened_files files, const job& on) {
+/// CPTRAP files, which are not merged with others. `condition` is that of --where.
+inline void reduce_spools(opened_files files,
+                          const std::optional<expressions::expression>& condition, const job& on) {
     const auto& wanted = on.wanted;
     if (const auto why = spool_refusal(files, wanted); !why.empty()) {
         on.complain.system(files.spools.front().name() + ": " + why);
         return;
     }
-    spool_reduction shown(std::move(files.spools), wanted, on.coloured(), on.complain,
+    spool_reduction shown(std::move(files.spools), wanted, condition, on.coloured(), on.complain,
                           on.interrupted);
     if (wanted.statistics) {
         shown.count(on.to);

@@ -329,8 +329,11 @@ void browse_traces(const inputs& from, const std::optional<expressions::expressi
 bool reduce_traces(std::vector<reduce::source> files,
                    const std::optional<expressions::expression>& condition, const job& on) {
     const auto& wanted = on.wanted;
-    if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty()) {
-        on.complain.system("--type, --code and --page are for CPTRAP files, and there is none");
+    if (files.empty()) return false;
+    if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty() ||
+        !wanted.lengths.empty()) {
+        on.complain.system(
+            "--type, --code, --page and --length are for CPTRAP files, and there is none");
         return false;
     }
     if (wanted.symbols && !names::can_name()) {

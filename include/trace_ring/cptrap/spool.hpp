@@ -5,7 +5,8 @@
 /// @file
 /// Writes CPTRAP's spool file: packs records into spool records of 4 KiB (cptrap/spool_record.hpp),
 /// and appends each of these by one write. Threads that record never do file input or output: a
-/// session drains the ring into the spool.
+/// session drains the ring into the spool. What several threads record is merged by
+/// cptrap/collector.hpp.
 /// @code
 ///   trace_ring::cptrap::spool spool("cptrap.file");
 ///   trace_ring::drain::session session(ring);
@@ -95,6 +96,14 @@ public:
         return append(std::span<const std::byte>(bytes.data(), length));
     }
 
+    /// Counts records that were lost on their way here: the file has them before its next record.
+    /// Always false, as the result of a record that was not taken.
+    bool lose(loss_cause cause, std::uint64_t count = 1) noexcept {
+        lost_.add(cause, count);
+        untold_[static_cast<std::size_t>(cause)] += count;
+        return false;
+    }
+
     /// Takes and consumes the complete records in the ring of a drain::session. Returns how many.
     /// Throws what the session throws.
     template <class Session>
@@ -143,11 +152,6 @@ public:
 private:
     static constexpr std::size_t loss_bytes = record::cptrap_header_bytes + 8;
 
-    bool lose(loss_cause cause, std::uint64_t count = 1) noexcept {
-        lost_.add(cause, count);
-        untold_[static_cast<std::size_t>(cause)] += count;
-        return false;
-    }
     /// Makes room for a record of `bytes`, and puts the losses that are not yet told before it.
     /// They are put in only together with the next record, because otherwise one loss would become
     /// many entries. False: the spool record is full, and cannot be written.

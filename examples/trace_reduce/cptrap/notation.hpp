@@ -1,0 +1,50 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The one notation of CPTRAP's numbers, which every output prints and every option reads
+/// (choice.hpp): types and codes are hexadecimal, two digits for a type and for the code of an
+/// entry of CP's trace table, four for the code of other records. Offsets have 0x before them, as
+/// other numbers are decimal.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/exporter/text/append.hpp>
+
+namespace trace_reduce {
+
+/// At least `width` digits, in capitals, as System/370's books write them.
+inline void append_hexadecimal(trace_ring::exporter::text_buffer& out, std::uint64_t value,
+                               std::size_t width) {
+    char digits[16];
+    std::size_t count = 0;
+    do {
+        digits[count++] = "0123456789ABCDEF"[value % 16];
+        value /= 16;
+    } while (value != 0);
+    for (std::size_t i = count; i < width; ++i) out += '0';
+    while (count != 0) out += digits[--count];
+}
+
+inline void append_type(trace_ring::exporter::text_buffer& out,
+                        trace_ring::record::cptrap_type type) {
+    append_hexadecimal(out, static_cast<std::uint64_t>(type), 2);
+}
+/// The digits of a code of records of this type.
+[[nodiscard]] constexpr std::size_t code_width(trace_ring::record::cptrap_type type) noexcept {
+    return type == trace_ring::record::cptrap_type::table_entry ? 2 : 4;
+}
+inline void append_code(trace_ring::exporter::text_buffer& out,
+                        trace_ring::record::cptrap_type type, std::uint16_t code) {
+    append_hexadecimal(out, code, code_width(type));
+}
+inline void append_offset(trace_ring::exporter::text_buffer& out, std::uint64_t offset) {
+    out += "0x";
+    append_hexadecimal(out, offset, 8);
+}
+
+}  // namespace trace_reduce
