@@ -1,130 +1,115 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// A miniature System/370 host: it "executes" PROGRAM CALL, PROGRAM TRANSFER and SET SECONDARY ASN
-// at random, has each one traced into a DAS trace table in its guest's storage, and then prints the
+// A miniature System/370 host: it executes a guest's program, whose PROGRAM CALL, PROGRAM TRANSFER
+// and SET SECONDARY ASN are traced into a DAS trace table in the guest's storage, and prints the
 // table from the oldest entry to the newest, as an emulator's debugger would.
 
-#include <array>
-#include <charconv>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <span>
-#include <string_view>
-#include <vector>
+#include <string>
 
-#include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/das/table.hpp>
 
+#include "cpu_storage.hpp"
+#include "exceptions.hpp"
+#include "guest.hpp"
+#include "interruption.hpp"
+#include "options.hpp"
+#include "processor.hpp"
+#include "traced_entry.hpp"
+
+namespace das_example {
 namespace {
 
-namespace das = trace_ring::das;
-namespace record = trace_ring::record;
-
-constexpr std::uint32_t header = 0x1000, first = 0x2000;
-
-constexpr char usage[] =
-    "usage: das_trace [INSTRUCTIONS [ENTRIES]]\n"
-    "Traces INSTRUCTIONS (10 unless told) into a table of ENTRIES (4 unless told) in the storage\n"
-    "of a miniature System/370, and prints the table from the oldest entry to the newest.\n"
-    "  --closed     with the DAS-trace control off: nothing is traced\n"
-    "  --protected  with the table in a protected segment: a protection exception\n"
-    "  --help       this text\n";
-
-// The instructions that DAS tracing traces, by operation code.
-struct instruction {
-    std::uint16_t operation;
-    const char* name;
-};
-constexpr std::array<instruction, 3> instructions{
-    {{0xB218, "PC"}, {0xB228, "PT"}, {0xB225, "SSAR"}}};
-
-// What this host puts into an entry is its own: number, operation code, processor, operand.
-record::das_entry entry_for(std::uint32_t number, std::uint16_t operation, std::byte processor,
-                            std::uint32_t operand) {
-    record::das_entry entry;
-    record::store_big(entry.payload, 0, number);
-    record::store_big(entry.payload, 4, operation);
-    entry.payload[6] = processor;
-    record::store_big(entry.payload, 8, operand);
-    return entry;
-}
-
 void print(std::uint32_t address, const record::das_entry& entry) {
-    const auto operation = record::load_big<std::uint16_t>(entry.payload, 4);
-    const char* name = "(never used)";
-    for (const auto& known : instructions)
-        if (known.operation == operation) name = known.name;
+    const auto it = traced_entry::from(entry);
+    const char* const name = mnemonic_of(it.operation);
     std::printf("%06X  %6u  %-12s  cpu %02X  %08X\n", static_cast<unsigned>(address),
-                static_cast<unsigned>(record::load_big<std::uint32_t>(entry.payload)), name,
-                std::to_integer<unsigned>(entry.payload[6]),
-                static_cast<unsigned>(record::load_big<std::uint32_t>(entry.payload, 8)));
+                static_cast<unsigned>(it.number), name == nullptr ? "(never used)" : name,
+                std::to_integer<unsigned>(it.processor), static_cast<unsigned>(it.operand));
 }
 
-// True if `text` is a number from 1 to `most`, which is then in `value`.
-bool parse(std::string_view text, std::uint32_t most, std::uint32_t& value) {
-    const auto end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc{} && stop == end && value >= 1 && value <= most;
+std::string described(const interruption& met) {
+    char text[80];
+    std::snprintf(text, sizeof text, "interruption code %04X (%s) at %06X",
+                  static_cast<unsigned>(met.code), name_of(met.code),
+                  static_cast<unsigned>(met.address));
+    return text;
+}
+
+// The mnemonic of an operation code that a situation has.
+const char* name_of_instruction(std::uint16_t operation) {
+    const char* const name = mnemonic_of(operation);
+    return name != nullptr ? name : operation == 0x50 ? "ST" : "(other)";
+}
+
+int show_exceptions() {
+    int status = 0;
+    for (const auto& each : situations()) {
+        const auto it = meet(each);
+        const bool unchanged = it.met && it.before == it.after && it.registers_unchanged;
+        std::printf("%-4s  %-40s  %04X %-19s  %06X  %s\n", name_of_instruction(each.operation),
+                    each.name, static_cast<unsigned>(it.met.code), name_of(it.met.code),
+                    static_cast<unsigned>(it.met.address),
+                    unchanged ? "nothing changed" : "CHANGED");
+        if (!unchanged) status = 1;
+    }
+    return status;
+}
+
+// False, and a message, if the file cannot be written.
+bool write_image(const std::string& path, std::span<const std::byte> bytes) {
+    std::FILE* const file = std::fopen(path.c_str(), "wb");
+    bool done = file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+    int error = errno;
+    if (file != nullptr && std::fclose(file) != 0 && done) {
+        done = false;
+        error = errno;
+    }
+    if (!done) std::fprintf(stderr, "das_trace: %s: %s\n", path.c_str(), std::strerror(error));
+    return done;
+}
+
+int run(const options& wanted) {
+    // Three of the traced instructions in each loop.
+    guest machine(wanted.entries, wanted.instructions / 3 + 1, wanted.gate_open);
+    const trace_ring::guest_region segment{guest::first, 32 * wanted.entries,
+                                           trace_ring::guest_region::kind::segment_protected};
+    cpu_storage storage(machine.bytes(), std::span{&segment, wanted.is_protected ? 1U : 0U}, 0);
+    processor<cpu_storage> cpu(storage, guest::program);
+
+    int status = 0;
+    while (status == 0 && cpu.executed() < wanted.instructions && !cpu.ended()) {
+        const auto operation = cpu.next_operation();
+        if (const auto met = cpu.step()) {
+            std::printf("%s suppressed: %s\n", name_of_instruction(operation),
+                        described(met).c_str());
+            status = 1;
+        }
+    }
+    if (status == 0) {
+        std::printf("%u executed, %u traced, table of %u\n", static_cast<unsigned>(cpu.executed()),
+                    static_cast<unsigned>(cpu.traced()), static_cast<unsigned>(wanted.entries));
+        const auto end = das::walk(storage, print);
+        if (cpu.traced() != 0) std::printf("newest: %06X\n", static_cast<unsigned>(end.address));
+        if (end.failed()) status = 1;
+    }
+    if (!wanted.image.empty() && !write_image(wanted.image, machine.bytes())) status = 1;
+    return status;
 }
 
 }  // namespace
+}  // namespace das_example
 
 int main(int argc, char** argv) {
-    std::uint32_t count = 10, entries = 4;
-    bool gate_open = true, is_protected = false;
-    int numbers = 0;
-    for (const std::string_view argument :
-         std::span{argv, static_cast<std::size_t>(argc)}.subspan(1)) {
-        if (argument == "--help") return std::fputs(usage, stdout) < 0 ? 1 : 0;
-        if (argument == "--closed")
-            gate_open = false;
-        else if (argument == "--protected")
-            is_protected = true;
-        else if (numbers > 1 || !parse(argument, numbers == 0 ? 100'000'000 : 1'000,
-                                       numbers == 0 ? count : entries))
-            return std::fputs(usage, stderr) < 0 ? 1 : 2;
-        else
-            ++numbers;
-    }
-
-    // 64 KiB of guest storage, of words, so that it begins on a doubleword boundary.
-    std::vector<std::uint64_t> storage(64 * 1024 / 8);
-    const auto bytes = std::as_writable_bytes(std::span{storage});
-    const trace_ring::guest_region segment{first, 0x9000,
-                                           trace_ring::guest_region::kind::segment_protected};
-    trace_ring::guest_memory memory{bytes, std::span{&segment, is_protected ? 1U : 0U}};
-
-    // The control program's part: gate and header origin, then the three control words.
-    const std::uint32_t last = first + 32 * entries;
-    record::store_big(bytes, das::designation_location, (gate_open ? 0x80000000 : 0) | header);
-    record::store_big(bytes, header + das::current_offset, first - 32);  // the first is used first
-    record::store_big(bytes, header + das::first_offset, first);
-    record::store_big(bytes, header + das::last_offset, last);
-    bytes[das::cpu_identity_location] = std::byte{0xC1};
-
-    // The machine's part.
-    std::mt19937 random{370};
-    std::uint32_t traced = 0;
-    for (std::uint32_t number = 1; number <= count; ++number) {
-        const auto& executed = instructions[random() % instructions.size()];
-        const auto result = das::trace(
-            memory, entry_for(number, executed.operation, bytes[das::cpu_identity_location],
-                              static_cast<std::uint32_t>(random())));
-        if (result.what == trace_ring::trace_result::outcome::exception) {
-            std::printf("%s suppressed: interruption code %04X at %06X\n", executed.name,
-                        static_cast<unsigned>(result.exception),
-                        static_cast<unsigned>(result.address));
-            return 1;
-        }
-        traced += result.traced() ? 1 : 0;
-    }
-
-    std::printf("%u executed, %u traced, table of %u\n", static_cast<unsigned>(count),
-                static_cast<unsigned>(traced), static_cast<unsigned>(entries));
-    const auto end = das::walk(memory, print);
-    if (traced != 0) std::printf("newest: %06X\n", static_cast<unsigned>(end.address));
-    return end.traced() ? 0 : 1;
+    das_example::options wanted;
+    int status = 0;
+    if (!das_example::parse(std::span{argv, static_cast<std::size_t>(argc)}.subspan(1), wanted,
+                            status))
+        return status;
+    return wanted.exceptions ? das_example::show_exceptions() : das_example::run(wanted);
 }

@@ -13,6 +13,7 @@
 
 #include "inputs.hpp"
 #include "kinds/branches.hpp"
+#include "kinds/das_tables.hpp"
 #include "kinds/job.hpp"
 #include "kinds/open.hpp"
 #include "kinds/spools.hpp"
@@ -41,7 +42,9 @@ int run(const options& wanted) {
         const bool folder = wanted.format == output_format::ctf;
         output to(folder ? std::string() : wanted.output, wanted.files);
         const job on{wanted, to, complain, interrupted};
-        if (!wanted.branches.empty()) {
+        if (!wanted.das.empty()) {
+            reduce_das_tables(on);
+        } else if (!wanted.branches.empty()) {
             reduce_branches(on);
         } else if (opened_files files = open_files(wanted, complain); !files.spools.empty()) {
             reduce_spools(std::move(files), condition, on);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cptrap/choice.hpp"
+#include "das/place.hpp"
 #include "position/offset_text.hpp"
 
 namespace trace_reduce {
@@ -297,6 +298,15 @@ bool parse(int argc, char** argv, options& into, int& status) {
                 return known ? std::string()
                              : what + " is none of last, edges, blocks, calls, coverage=FUNCTION";
             });
+    auto* das =
+        app.add_option("--das", into.das,
+                       "Read the files as storage of a System/370 guest, and show the DAS trace "
+                       "table whose header lies at this address, or that the word at location 84 "
+                       "designates, from the oldest entry to the newest. Of an emulator's core "
+                       "dump, with the address in its process that guest location 0 has. All "
+                       "numbers are hexadecimal")
+            ->option_text("ADDRESS|word84[+PREFIX][@BASE]")
+            ->check(das_storage::fault_of_place);
     auto* symbols =
         app.add_flag("--symbols", into.symbols,
                      "In text, name the functions and source lines of addresses: by the trace's "
@@ -347,7 +357,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     follow->excludes(to);
     for (auto* each : {from, to, offset, match}) branches->excludes(each);
     branches->excludes(backward)->excludes(statistics)->excludes(follow)->excludes(format);
-    branches->excludes(where);
+    branches->excludes(where)->excludes(das);
     browse->excludes(backward)->excludes(limit)->excludes(statistics)->excludes(branches);
     browse->excludes(format)->excludes(result);
     symbols->excludes(follow)->excludes(browse)->excludes(statistics)->excludes(branches);
@@ -364,6 +374,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         // An empty text is not checked.
         if (*from && into.from.empty()) throw CLI::ValidationError("--from", is_place(""));
         if (*to && into.to.empty()) throw CLI::ValidationError("--to", is_place(""));
+        if (*das && into.das.empty()) throw CLI::ValidationError("--das", "an empty place");
         return true;
     } catch (const CLI::ParseError& error) {
         status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 1;

@@ -66,7 +66,8 @@ struct options {
     std::vector<std::string> codes;
     std::string pages;
     std::vector<std::string> lengths;  ///< TYPE=BYTES
-    std::string branches;              ///< what of a branch trace; empty: the records as they are
+    std::string das;       ///< das_storage::parse_place; empty: files are what their content says
+    std::string branches;  ///< what of a branch trace; empty: the records as they are
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;

@@ -13,9 +13,12 @@
 // their parts
 #include <trace_ring/das/control_words.hpp>
 #include <trace_ring/das/controls.hpp>
+#include <trace_ring/das/designation.hpp>
 #include <trace_ring/das/entry.hpp>
 #include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/das/guest_storage.hpp>
+#include <trace_ring/das/prepared_trace.hpp>
 #include <trace_ring/das/table.hpp>
+#include <trace_ring/das/table_entries.hpp>
 
 #endif

@@ -156,6 +156,7 @@ namespace impl {
         what += name;
         what += ')';
     }
+    what += " (--das reads the trace table in a guest's storage)";
     throw trace_ring::format_error(from.name(), 0, what);
 }
 

@@ -56,7 +56,8 @@ enum class guest_access : std::uint8_t {
 /// is called. `swap` must not fail for ever if no other processor stores.
 ///
 /// `fetch`, `swap` and `store` are called only after a `test` of the same bytes that met no
-/// exception; the host must keep the guest's other processors from changing the mapping in between.
+/// exception; the host must keep the guest's other processors from changing the mapping in between,
+/// that is from `das::prepare` to the end of `das::commit`.
 /// The concept asks for no more, so a host without paging needs five short functions, as in
 /// das/guest_memory.hpp.
 template <class S>
@@ -80,6 +81,8 @@ struct trace_result {
     std::uint32_t address = 0;
 
     [[nodiscard]] constexpr bool traced() const noexcept { return what == outcome::traced; }
+    /// The instruction is suppressed, and the table is as it was.
+    [[nodiscard]] constexpr bool failed() const noexcept { return what == outcome::exception; }
     [[nodiscard]] static constexpr trace_result at(std::uint32_t address) noexcept {
         return {outcome::traced, program_exception::none, address};
     }
