@@ -255,7 +255,8 @@ BOOST_AUTO_TEST_CASE(what_is_of_no_kind_is_named_and_the_others_are_read) {
                "trace-reduce: " + text +
                    ": offset 0: neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file "
                    "(with a record, type X'3F'; --length gives the lengths of other types), nor an "
-                   "ELF core dump; it begins with 68 65 6c 6c 6f 2c 20 77\ntrace-reduce: " +
+                   "ELF core dump; it begins with 68 65 6c 6c 6f 2c 20 77 (--das reads the trace "
+                   "table in a guest's storage)\ntrace-reduce: " +
                    empty + ": offset 0: the file is empty\ntrace-reduce: " + folder.path() +
                    ": offset 0: a directory\n");
     const auto program = reduce(TRACE_REDUCE);

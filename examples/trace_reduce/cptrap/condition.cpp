@@ -4,7 +4,7 @@
 /// @file
 /// A small trace in memory describes the fields of CPTRAP records, and each record that is asked is
 /// laid out as a record of that trace. So conditions are checked, compiled and run by the one
-/// evaluator. In a file of its own, because a recorder takes long to compile.
+/// evaluator. This is a separate file because a recorder takes long to compile.
 
 #include "condition.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What is in a CPTRAP file as CSV (RFC 4180): one row a record, a loss or a place that cannot be
+/// The items of a CPTRAP file as CSV (RFC 4180): one row a record, a loss or a place that cannot be
 /// read, under one header line. Types and codes have 0x before them, so that no reader of CSV takes
 /// 0010 for a decimal number.
 /// @code

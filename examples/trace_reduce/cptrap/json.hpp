@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// What is in a CPTRAP file as JSON lines: one object an item, each valid by itself whatever the
-/// file holds.
+/// The items of a CPTRAP file as JSON lines: one valid object for each, also in a damaged file.
 /// @code
 ///   {"kind":"record","offset":0,"page":0,"index":0,"type":"3F","name":"interface","code":"0003",
 ///    "length":12,"data":"c1c2c3c4","ebcdic":"ABCD"}

@@ -10,7 +10,7 @@
 ///
 ///   0x00000000  3F interface    code 0003     4 bytes
 /// @endcode
-/// A form feed stands before each heading but the first. A heading has two lines; 58 are left.
+/// A form feed separates the pages. A heading has two lines; 58 are left.
 
 #include <cstddef>
 #include <cstdint>

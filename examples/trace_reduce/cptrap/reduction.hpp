@@ -53,7 +53,7 @@ public:
         }
     }
 
-    /// What there is, to the end, the limit or an interrupt.
+    /// Prints the items, to the end, the limit or an interrupt.
     void print(output& to) {
         format_->begin(to.text());
         if (wanted_.backward) {

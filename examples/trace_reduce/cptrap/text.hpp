@@ -42,7 +42,7 @@ class cptrap_text_writer {
 public:
     explicit cptrap_text_writer(bool colour = false) : colour_(colour) {}
 
-    /// `file` stands before the first line, if it is not empty. Linear in the item's bytes.
+    /// The first line begins with `file`, if it is not empty. Linear in the item's bytes.
     void append(text_buffer& out, std::string_view file, const reduce::spool_item& item) const {
         using kind = reduce::spool_item::kind;
         if (item.what == kind::end) return;
@@ -104,7 +104,7 @@ private:
             out += "code ";
             append_code(out, one.type, one.code);
             pad(out, code_width(one.type), 4);
-        } else {  // a type whose length the reader was told
+        } else {  // a type whose length was given
             data = item.bytes.subspan(1);
             out += "no header";
         }

@@ -151,12 +151,14 @@ namespace impl {
         what += digits[std::to_integer<unsigned>(byte) >> 4U];
         what += digits[std::to_integer<unsigned>(byte) & 15U];
     }
-    if (const auto name = impl::compression_of(begins); !name.empty()) {
+    const auto name = impl::compression_of(begins);
+    if (name.empty()) {
+        what += " (--das reads the trace table in a guest's storage)";
+    } else {
         what += ": decompress it first (";
         what += name;
         what += ')';
     }
-    what += " (--das reads the trace table in a guest's storage)";
     throw trace_ring::format_error(from.name(), 0, what);
 }
 

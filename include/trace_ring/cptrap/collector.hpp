@@ -93,8 +93,8 @@ public:
     [[nodiscard]] std::uint64_t late() const noexcept { return late_; }
     /// Records of other events, which are consumed and not passed on.
     [[nodiscard]] std::uint64_t others() const noexcept { return others_; }
-    /// What the writers and the recorder lost, as far as it is known. All of it is in the spool
-    /// after `finish`, or in what the spool lost.
+    /// Records that the writers and the recorder lost, by cause, as counted by the last call. After
+    /// `finish`, the spool has all of them.
     [[nodiscard]] const loss_counts& lost() const noexcept { return noted_; }
 
 private:
@@ -135,7 +135,7 @@ private:
                 wait({newest_, 0, 0, loss_cause::damaged, part.records() - there});
             }
         });
-        // The others stand before no portion.
+        // The others belong to no portion.
         loss_counts rest = session_->lost();
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             const auto cause = static_cast<loss_cause>(i);
