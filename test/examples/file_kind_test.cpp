@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(what_is_of_no_kind_is_named_with_what_was_looked_for) {
                "(with a record, type X'3F'; --length gives the lengths of other types), nor an ELF "
                "core dump; it begins with 6e 6f 20 74 72 "
                "61 63 65 (--das reads the trace table in a guest's storage)");
-    BOOST_TEST(held("?").refusal().ends_with("it begins with 3f"));
+    BOOST_TEST(held("?").refusal().find("it begins with 3f (") != std::string::npos);
     BOOST_TEST(held("\x28\xB5\x2F\xFDxxxx").refusal().ends_with(": decompress it first (zstd)"));
     for (const std::string_view text : {"?abc def ghi", "\xFF\xD8\xFF\xE0\x00\x10JFIF and so on",
                                         "\xC3\xA9"
