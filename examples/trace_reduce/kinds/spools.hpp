@@ -8,6 +8,9 @@
 #include <string>
 #include <utility>
 
+#if defined(TRACE_REDUCE_BROWSE)
+#include "../browse/browse.hpp"
+#endif
 #include "../cptrap/choice.hpp"
 #include "../cptrap/reduction.hpp"
 #include "job.hpp"
@@ -32,7 +35,6 @@ namespace trace_reduce {
         const auto fault = text.empty() ? text : parse_spool_place(text, place);
         if (!fault.empty()) return (is_from ? "--from: " : "--to: ") + fault;
     }
-    if (wanted.browse) return "a CPTRAP file, which --browse does not show";
     if (wanted.format != output_format::text && wanted.format != output_format::json) {
         return "a CPTRAP file is shown as text or json only";
     }
@@ -44,6 +46,14 @@ inline void reduce_spools(opened_files files, const job& on) {
     const auto& wanted = on.wanted;
     if (const auto why = spool_refusal(files, wanted); !why.empty()) {
         on.complain.system(files.spools.front().name() + ": " + why);
+        return;
+    }
+    if (wanted.browse) {
+#if defined(TRACE_REDUCE_BROWSE)
+        browse::browse_spools(std::move(files.spools), wanted, on.complain, on.interrupted);
+#else
+        on.complain.system("--browse: this program was built without ncurses");
+#endif
         return;
     }
     spool_reduction shown(std::move(files.spools), wanted, on.coloured(), on.complain,
