@@ -56,7 +56,6 @@ public:
     }
     [[nodiscard]] std::vector<row> rows() override {
         std::vector<row> all;
-        (void)grow_to(top_ - 1);  // a row may show a difference to the line before it
         std::vector<std::size_t> widths;
         constexpr std::size_t widest = 40;  // a longer cell pushes the rest of its row
         for (std::int64_t i = top_; i < top_ + rows_shown() && window_.has(i); ++i) {
@@ -281,7 +280,9 @@ protected:
         window_.start(at);
         here_ = 0;
         if (!grow_to(0) && grow_to(-1)) here_ = -1;
-        top_ = here_ - on_row;
+        // Lines above it as well, but not if they are far away.
+        while (window_.begin() > here_ - on_row && window_.grow_up() == grown::yes) continue;
+        top_ = std::max(here_ - on_row, window_.begin());
         settle();
     }
     /// Makes this line the current one, a third down the screen if it was not on it.

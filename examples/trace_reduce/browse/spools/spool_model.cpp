@@ -82,7 +82,11 @@ void spool_model::go(std::string_view to) {
     while (to.starts_with(' ')) to.remove_prefix(1);
     while (to.ends_with(' ')) to.remove_suffix(1);
     spool_place typed;
-    if (const auto fault = parse_spool_place(to, typed); !fault.empty()) {
+    // 12:34 is a record here, as lines show it, and not a time of day.
+    const bool is_record =
+        to.find(':') != to.npos && to.find_first_not_of("0123456789:") == to.npos;
+    const std::string text = (is_record ? "#" : "") + std::string(to);
+    if (const auto fault = parse_spool_place(text, typed); !fault.empty()) {
         const bool is_time = fault.find("is a time") != std::string::npos;
         message_ = "no place: " + std::string(to);
         message_ += is_time ? ": these records have no time" : "";

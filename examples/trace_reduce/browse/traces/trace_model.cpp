@@ -259,6 +259,11 @@ row trace_model::row_of(std::int64_t number) {
     return made;
 }
 
+std::vector<row> trace_model::rows() {
+    (void)grow_to(top_ - 1);  // the first row may show a difference to the line before it
+    return paging::rows();
+}
+
 std::string trace_model::status() {
     std::string text = status_of_files();
     if (const trace_line* at = here()) {

@@ -34,6 +34,7 @@ public:
     trace_model(traces& of, selection what, shown_time time, std::string filter,
                 std::string range = "");
 
+    [[nodiscard]] std::vector<row> rows() override;
     [[nodiscard]] std::string status() override;
     /// As parse_place has it.
     void go(std::string_view place) override;
