@@ -203,7 +203,7 @@ std::string here(spool_model& of) {
     }
     return "none";
 }
-/// A row as it stands on the screen.
+/// A row, as the screen shows it.
 std::string whole(const row& of) {
     std::string text;
     for (const auto& cell : of.cells) text += ' ' + cell.text;
@@ -687,7 +687,7 @@ BOOST_AUTO_TEST_CASE(a_hit_is_highlighted_in_the_line_and_in_the_opened_data) {
     BOOST_TEST(here(*shows).starts_with(made.all[1].line()));
     BOOST_TEST(shows->message() == "found at X'001C' of its data: x shows it");
     BOOST_TEST(found_here(*shows) == "");
-    // Opened, the line of the hit is the current one. The hit goes on in the next line.
+    // Opened, the line of the hit is the current one. The hit continues in the next line.
     shows->open_or_close();
     BOOST_TEST(here(*shows).starts_with("0010 "));
     BOOST_TEST(found_here(*shows) == "C1C2C3C4/ABCD/..../");
@@ -1005,7 +1005,7 @@ BOOST_AUTO_TEST_CASE(several_files_are_followed_in_the_order_in_which_they_grow)
         BOOST_TEST(shows->poll());
         BOOST_TEST(here(*shows).find(printed("%04X 3 bytes", code)) != std::string::npos);
     }
-    // Afterwards they stand in the order of the files again, each once.
+    // Afterwards they are in the order of the files again, each once.
     shows->by_lines(0);
     std::vector<std::string> codes;
     for (const auto& each : shown(*shows))

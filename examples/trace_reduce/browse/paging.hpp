@@ -275,21 +275,24 @@ protected:
         top_ = std::max(top_, window_.begin());
         if (!window_.empty()) here_ = std::clamp(here_, window_.begin(), window_.end() - 1);
     }
-    /// Makes the first line from `at` on the current one, or the last line before that.
-    void start(const place& at, std::int64_t on_row) {
-        window_.start(at);
-        here_ = 0;
-        if (!grow_to(0) && grow_to(-1)) here_ = -1;
-        // Lines above it as well, but not if they are far away.
+    /// Makes this line the current one, in this row of the screen if there are enough lines above.
+    /// Lines above that are far away are not read for that.
+    void put_on_row(std::int64_t number, std::int64_t on_row) {
+        here_ = number;
         while (window_.begin() > here_ - on_row && window_.grow_up() == grown::yes) continue;
         top_ = std::max(here_ - on_row, window_.begin());
         settle();
     }
+    /// Makes the first line from `at` on the current one, or the last line before that.
+    void start(const place& at, std::int64_t on_row) {
+        window_.start(at);
+        const bool is_last = !grow_to(0) && grow_to(-1);
+        put_on_row(is_last ? -1 : 0, on_row);
+    }
     /// Makes this line the current one, a third down the screen if it was not on it.
     void show(std::int64_t number) {
-        here_ = number;
-        if (here_ < top_ || here_ >= top_ + rows_shown()) top_ = here_ - rows_shown() / 3;
-        settle();
+        const bool on_screen = number >= top_ && number < top_ + rows_shown();
+        put_on_row(number, on_screen ? number - top_ : rows_shown() / 3);
     }
 
     /// A line that can be found again after others were read.
@@ -309,9 +312,7 @@ protected:
             const line& at = window_.at(number);
             if (at.place() != wanted.place()) break;
             if (!at.same(wanted)) continue;
-            here_ = number;
-            top_ = number - on_row;
-            settle();
+            put_on_row(number, on_row);
             return true;
         }
         start(wanted.place(), on_row);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Which CPTRAP records --browse shows, as it is typed:
+/// Which CPTRAP records --browse shows. A person types:
 /// @code
 ///   type interface,start_io code 3-1F
 /// @endcode
@@ -47,7 +47,7 @@ struct spool_choice {
         return of(wanted.types, wanted.codes);
     }
 
-    /// True for each item that is no record, or tells of lost records.
+    /// True for each item that is no record, or that counts lost records.
     [[nodiscard]] bool takes(const reduce::spool_item& item) const noexcept {
         if (item.what != reduce::spool_item::kind::record ||
             item.record.type == record::cptrap_type::lost || (types.empty() && codes.empty())) {

@@ -38,7 +38,7 @@ constexpr const char* spool_help[] = {
     "",
     "A line has: offset in the file, spool record:record, type, code, length of",
     "the data, and its first bytes in hexadecimal, as *EBCDIC* and as |ASCII|.",
-    "Lines that begin with -- stand where records were lost or bytes cannot be",
+    "Lines that begin with -- show where records were lost or bytes cannot be",
     "read. A filter does not hide them.",
 };
 
@@ -152,7 +152,7 @@ bool spool_model::find_here(const spool_line& from, bool backward) {
     }
     if (from.part == 0) return false;
     const auto offset = sought_data_.last_in(item.data, (from.part - 1) * a_line);
-    if (!offset && !sought_data_.is_in_name(item.told.empty() ? item.type : item.told)) {
+    if (!offset && !sought_data_.is_in_name(item.notice.empty() ? item.type : item.notice)) {
         return false;
     }
     show_hit(item.at, offset);
@@ -177,9 +177,9 @@ void spool_model::find(bool backward) {
         }
         if (step != spool_walk::step::item) continue;
         const auto& item = walk.item();
-        const auto told = shown_item::told_of(item);
+        const auto notice = shown_item::notice_of(item);
         const bool named =
-            sought_data_.is_in_name(told.empty() ? shown_item::type_of(item.record) : told);
+            sought_data_.is_in_name(notice.empty() ? shown_item::type_of(item.record) : notice);
         const auto data = shown_item::data_of(item);
         const bool open = window_.is_open(walk.position());
         // Of an open item, its line and those of its data come one after the other.
@@ -315,9 +315,9 @@ row spool_model::row_of(std::int64_t number) {
     add(spool_column::offset, style::faint, shown_item::hexadecimal(item.offset, 8), true);
     add(spool_column::record, style::faint,
         std::to_string(item.at.page) + ':' + std::to_string(item.at.index));
-    if (!item.told.empty()) {
-        made.cells.push_back({item.told, style::bad});
-        made.cells.back().found = sought_data_.parts_in_name(item.told);
+    if (!item.notice.empty()) {
+        made.cells.push_back({item.notice, style::bad});
+        made.cells.back().found = sought_data_.parts_in_name(item.notice);
         return made;
     }
     if (shows(spool_column::type)) {
@@ -335,7 +335,7 @@ std::vector<row> spool_model::rows() {
     auto all = paging::rows();
     const auto is_record = [this](std::size_t i) {
         const auto& of = window_.at(top_ + static_cast<std::int64_t>(i));
-        return of.part == 0 && of.item->told.empty();
+        return of.part == 0 && of.item->notice.empty();
     };
     std::size_t used = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -5,7 +5,7 @@
 /// @file
 /// The items of CPTRAP files that are chosen, from a place on, forward or backward, also as they
 /// come. A walk goes to a place by seeking to its spool record. It reads one spool record at a
-/// time, and returns to its caller after some hundred that held nothing of interest.
+/// time, and returns to its caller after some hundred that had no chosen item.
 
 #include <algorithm>
 #include <csignal>

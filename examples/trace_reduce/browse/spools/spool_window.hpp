@@ -4,7 +4,7 @@
 
 /// @file
 /// The lines of CPTRAP files around those that are shown: one for each item, and below it those of
-/// its data if it is open. A line keeps its number as long as it is kept. See paging.hpp.
+/// its data if it is open. See paging.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct shown_item {
     std::uint64_t offset = 0;
     std::string type;             ///< "3F interface"
     std::string code;             ///< "0003"; "-" if it has no header
-    std::string told;             ///< of lost records and damage: which, instead of the others
+    std::string notice;           ///< lost records or damage, as text; then the item is no record
     std::vector<std::byte> data;  ///< of damage and of a type without a header: all bytes
 
     [[nodiscard]] static std::string type_of(const record::cptrap_view& of) {
@@ -56,8 +56,8 @@ struct shown_item {
         }
         return out;
     }
-    /// What the text format says of lost records and damage; empty for other items.
-    [[nodiscard]] static std::string told_of(const reduce::spool_item& of) {
+    /// Lost records or damage in the words of the text format; empty for other items.
+    [[nodiscard]] static std::string notice_of(const reduce::spool_item& of) {
         if (of.what == reduce::spool_item::kind::record && !of.record.lost()) return {};
         trace_ring::exporter::text_buffer out;
         cptrap_text_writer().append(out, of);
@@ -79,10 +79,10 @@ struct shown_item {
     }
 
     shown_item(const reduce::spool_item& from, const spool_position& place)
-        : what(from.what), at(place), offset(from.offset), told(told_of(from)) {
+        : what(from.what), at(place), offset(from.offset), notice(notice_of(from)) {
         const auto bytes = data_of(from);
         data.assign(bytes.begin(), bytes.end());
-        if (!told.empty()) return;
+        if (!notice.empty()) return;
         type = type_of(from.record);
         code = "-";
         if (from.record.headed) code = hexadecimal(from.record.code, from.record.entry() ? 2 : 4);
