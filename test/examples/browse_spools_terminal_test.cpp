@@ -209,19 +209,17 @@ BOOST_AUTO_TEST_CASE(a_small_screen_shows_lines_data_and_help_bit_by_bit) {
     BOOST_TEST(b.has(0, " 00000000 0:0 3F int"));
     BOOST_TEST(b.has(1, " 00000056 0:1 3F int"));
     b.type("h");
-    BOOST_TEST(b.has(0, "down j Enter   up"));
     std::string all;
-    bool more = true;
-    for (int parts = 0; more && parts < 100; ++parts) {
+    const auto part_of_help = [&](int number) { return b.has(4, std::to_string(number) + '/'); };
+    BOOST_TEST(part_of_help(1));
+    const int parts = std::stoi(b.screen.line(4).substr(2));
+    BOOST_TEST(parts > 5);
+    for (int part = 1; part <= parts && part_of_help(part); ++part) {
         for (int y = 0; y < 4; ++y) {
             const auto line = b.screen.line(y);
             all += line.substr(std::min(line.find_first_not_of(' '), line.size())) + ' ';
         }
-        more = b.screen.line(4).starts_with("Space: more");
-        const auto before = b.screen.line(0) + b.screen.line(1) + b.screen.line(2);
         b.type(" ");
-        BOOST_TEST(b.wait(
-            [&] { return b.screen.line(0) + b.screen.line(1) + b.screen.line(2) != before; }));
     }
     BOOST_TEST(b.has(0, " 00000000 0:0 3F int"));
     for (const char* each : {"x show or hide", "5:3 (record 3 in it", "X'C1C2'", "q quit"}) {

@@ -153,9 +153,9 @@ BOOST_AUTO_TEST_CASE(one_goes_through_a_trace_by_keys) {
     b.type("\r");
     b.type("h");
     BOOST_TEST(b.has(0, "a line on, a line back"));
-    BOOST_TEST(b.has(11, "Space: more"));
+    BOOST_TEST(b.has(11, "1/2  Space: more"));
     b.type(" ");
-    BOOST_TEST(b.has(11, "any key: back"));
+    BOOST_TEST(b.has(11, "2/2  any key: back"));
     BOOST_TEST(b.wait([&] {
         for (int y = 0; y < 11; ++y) {
             if (b.screen.line(y).find("q quit") != std::string::npos) return true;

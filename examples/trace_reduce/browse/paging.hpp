@@ -4,23 +4,24 @@
 
 /// @file
 /// Scrolling through lines, with marks, a filter and following: the part of a model that is the
-/// same for each kind of file. A window reads the lines.
+/// same for each kind of file. A window reads the lines. A Window has
 ///
-/// | a Window has                 |                                                                |
-/// |------------------------------|----------------------------------------------------------------|
-/// | files, selection, line       | what it reads, what is chosen of that, and a line of the result |
-/// | place                        | orders the lines; equality is enough here                      |
-/// | Window(files&, const selection&, go_on) | `go_on` returns false if reading is to stop         |
-/// | most, first()                | lines that it keeps at most; a place before all lines          |
-/// | begin, end, empty, has, at   | the lines by number; a line keeps its number while it is kept  |
-/// | grow_up, grow_down           | reads a line before the first, or after the last               |
-/// | start(place), start_at_end() | begins again: line 0 is the first from the place on; -1 the last |
-/// | look_again, may_grow         | reads new lines after the last                                 |
-/// | follow, stop_following       | grow_down then returns new lines as they come; `true`: the     |
-/// |                              | lines have to be read again, because they are in another order |
-/// | progress()                   | per cent read, negative if that is not known                   |
+/// | member                         | meaning                                                    |
+/// |--------------------------------|------------------------------------------------------------|
+/// | files, selection, line, place  | types: what is read, what is chosen of it, a line, and the |
+/// |                                | place of a line in the files                               |
+/// | (files&, const selection&, f)  | constructor; `f()` is false if reading is to stop          |
+/// | most, first()                  | how many lines are kept at most; a place before all lines  |
+/// | begin, end, empty, has, at     | the lines by number; a line that is kept keeps its number  |
+/// | grow_up, grow_down             | reads a line before the first, or after the last           |
+/// | start(place), start_at_end()   | forgets all lines; the first from the place on becomes     |
+/// |                                | line 0, or the last of all becomes line -1                 |
+/// | may_grow, look_again           | whether new lines may come at the end; reads them          |
+/// | follow                         | from now on grow_down returns lines as they are written    |
+/// | stop_following                 | true if they have to be read again, in another order       |
+/// | progress()                     | per cent read; negative if that is not known               |
 ///
-/// A line has `place()`, and `same(line)`: it is the same line, read again.
+/// `line.place()` is its place, and `line.same(other)` is true for the same line, read again.
 
 #include <algorithm>
 #include <cstddef>

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cwchar>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -274,7 +275,10 @@ std::size_t screen::show_help(std::span<const std::string> lines, std::size_t fr
         (void)parts::put(static_cast<int>(i - from), 1, all[i], 0);
     }
     const bool more = end < all.size();
-    own_->line_below(more ? "Space: more, other keys: back" : "any key: back", A_BOLD);
+    const auto pages = (all.size() + this->lines() - 1) / this->lines();
+    std::string below = std::to_string(from / this->lines() + 1) + '/' + std::to_string(pages);
+    below += more ? "  Space: more, other keys: back" : "  any key: back";
+    own_->line_below(below, A_BOLD);
     (void)refresh();
     return more ? end : 0;
 }
