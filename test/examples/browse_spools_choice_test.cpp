@@ -399,6 +399,27 @@ BOOST_AUTO_TEST_CASE(new_records_are_followed) {
     BOOST_TEST(begin_with(shown(*shows), made.lines()));
 }
 
+BOOST_AUTO_TEST_CASE(nothing_behind_a_torn_end_is_shown_before_what_was_missing_in_it) {
+    spool_bytes made;
+    for (unsigned i = 0; i < 5; ++i) made.interface(i, "x");
+    made.end_page();
+    const std::size_t torn = 20;
+    for (unsigned i = 5; i < 10; ++i) {
+        made.interface(i, "x");
+        made.end_page();
+    }
+    scratch_file file;
+    file.write(made.bytes.substr(0, torn));
+    opened shows({&file});
+    BOOST_TEST(shown(*shows).size() == 3U);
+    BOOST_TEST(shown(*shows)[2].find("-- torn: ") != std::string::npos);
+    file.write(made.bytes);
+    shows->resize(20, 80);
+    BOOST_TEST(shown(*shows).size() == 3U);
+    shows->by_lines(10);
+    BOOST_TEST(begin_with(shown(*shows), made.lines()));
+}
+
 BOOST_AUTO_TEST_CASE(new_records_that_a_filter_chooses_are_followed_and_a_torn_end_is_damage) {
     spool_bytes made;
     made.interface(1, "x");
