@@ -152,8 +152,19 @@ BOOST_AUTO_TEST_CASE(one_goes_through_a_trace_by_keys) {
     BOOST_TEST(b.has(3, "lane 2"));
     b.type("\r");
     b.type("h");
-    BOOST_TEST(b.has(2, "a line on, a line back"));
+    BOOST_TEST(b.has(0, "a line on, a line back"));
+    BOOST_TEST(b.has(11, "1/2  Space: more"));
     b.type(" ");
+    BOOST_TEST(b.has(11, "2/2  any key: back"));
+    BOOST_TEST(b.wait([&] {
+        for (int y = 0; y < 11; ++y) {
+            if (b.screen.line(y).find("q quit") != std::string::npos) return true;
+        }
+        return false;
+    }));
+    b.type(" ");
+    BOOST_TEST(b.has(3, "lane 2"));
+    b.type("hq");  // from any part of it
     BOOST_TEST(b.has(3, "lane 2"));
 
     b.resize(6, 40);

@@ -21,9 +21,9 @@
 
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
-#include <trace_reduce/browse/model.hpp>
-#include <trace_reduce/browse/places.hpp>
-#include <trace_reduce/browse/trace.hpp>
+#include <trace_reduce/browse/traces/places.hpp>
+#include <trace_reduce/browse/traces/trace.hpp>
+#include <trace_reduce/browse/traces/trace_model.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 BOOST_AUTO_TEST_SUITE(browse)
@@ -53,16 +53,30 @@ std::string text_of(const row& of) {
     }
     return text;
 }
-std::vector<std::string> shown(model& of) {
+std::vector<std::string> shown(trace_model& of) {
     std::vector<std::string> all;
     for (const auto& each : of.rows()) all.push_back(text_of(each));
     return all;
 }
-std::string here(model& of) {
+std::string here(trace_model& of) {
     for (const auto& each : of.rows()) {
         if (each.here) return text_of(each);
     }
     return "none";
+}
+
+/// What is marked as found in the current line.
+std::string found_in(trace_model& of) {
+    std::string text;
+    for (const auto& each : of.rows()) {
+        if (!each.here) continue;
+        for (const auto& cell : each.cells) {
+            for (const auto& part : cell.found) {
+                text += cell.text.substr(part.begin, part.end - part.begin);
+            }
+        }
+    }
+    return text;
 }
 
 file_builder small() {
@@ -118,7 +132,7 @@ struct many {
 
 /// All lines, of which there are so many, page by page.
 std::vector<std::string> all_of(traces& of, std::size_t records) {
-    model everything(of, {}, shown_time::raw, "");
+    trace_model everything(of, {}, shown_time::raw, "");
     std::vector<std::string> all;
     everything.resize(4000);
     while (all.size() < records) {
@@ -140,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_small_trace_is_shown_with_its_loss_in_place) {
     small().save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::relative, "");
+    trace_model shows(all, {}, shown_time::relative, "");
     shows.resize(3);
     using list = std::vector<std::string>;
     BOOST_TEST(shown(shows) ==
@@ -196,7 +210,7 @@ BOOST_AUTO_TEST_CASE(pages_forward_and_backward_show_each_line_once) {
             }
             BOOST_TEST(same);
         }
-        model shows(all, {}, shown_time::raw, "");
+        trace_model shows(all, {}, shown_time::raw, "");
         const std::size_t rows = 1111;
         shows.resize(rows);
         shows.end();
@@ -230,13 +244,13 @@ BOOST_AUTO_TEST_CASE(places_are_found_by_time) {
     one.b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(20);
     const auto at = [&](const char* place) {
         shows.clear_message();
         shows.go(place);
         BOOST_TEST(shows.message() == "");
-        const line* const found = shows.here();
+        const trace_line* const found = shows.here();
         return found == nullptr ? 0 : found->ticks;
     };
     BOOST_TEST(at("1.5") == 1'500'001'000U);  // the first that is not before
@@ -267,17 +281,18 @@ BOOST_AUTO_TEST_CASE(searches_find_text_and_globs_both_ways) {
     one.b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(20);
     shows.search("rare", false);
     BOOST_TEST(here(shows).ends_with("rare n=999"));
+    BOOST_TEST(found_in(shows) == "rare");
     shows.search_again(false);
     BOOST_TEST(here(shows).ends_with("rare n=1999"));
     shows.search_again(true);
     BOOST_TEST(here(shows).ends_with("rare n=999"));
     shows.search("r?re n=4*9", false);
     BOOST_TEST(here(shows).ends_with("rare n=4999"));
-    BOOST_TEST(shows.sought_text() == "");
+    BOOST_TEST(found_in(shows) == "");  // by a glob, of which no part is marked
     shows.end();
     shows.search("", true);  // the same again, the other way
     BOOST_TEST(here(shows).ends_with("rare n=49999") == false);
@@ -311,7 +326,7 @@ BOOST_AUTO_TEST_CASE(filters_choose_events_and_threads_and_keep_the_place) {
     one.b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(10);
     shows.search("n=10999", false);
     const std::string at = here(shows);
@@ -350,7 +365,7 @@ BOOST_AUTO_TEST_CASE(conditions_are_typed_beside_events_and_threads) {
     one.b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(4000);
     shows.filter("where n % 3 == 0");
     BOOST_TEST(shows.message() == "");
@@ -389,7 +404,7 @@ BOOST_AUTO_TEST_CASE(a_mistake_in_a_condition_is_told_with_its_column_and_change
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
     all.add(trace_ring::reduce::trace_file::open(other.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(10);
     shows.filter("tick where n == 2");
     BOOST_TEST(shows.message() == "");
@@ -428,7 +443,7 @@ BOOST_AUTO_TEST_CASE(what_is_looked_for_in_vain_can_be_stopped) {
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
     for (const char* filter : {"no.such.event", "where n > 1000000", "tick where n == 399998"}) {
-        model shows(all, {}, shown_time::raw, "");
+        trace_model shows(all, {}, shown_time::raw, "");
         shows.resize(10);
         std::size_t calls = 0;
         shows.go_on = [&calls](double) { return ++calls < 2; };
@@ -459,7 +474,7 @@ BOOST_AUTO_TEST_CASE(nothing_beyond_its_limits_is_shown_of_a_trace) {
         limits.to = 2'999'999'999;
         traces all;
         all.add(opened(), limits);
-        model shows(all, {}, shown_time::raw, "", "from +2s to +3s");
+        trace_model shows(all, {}, shown_time::raw, "", "from +2s to +3s");
         shows.resize(20);
         BOOST_TEST(here(shows).ends_with("n=6000"), here(shows));
         shows.by_lines(-1);
@@ -493,7 +508,7 @@ BOOST_AUTO_TEST_CASE(nothing_beyond_its_limits_is_shown_of_a_trace) {
         limits.positions.push_back({4, 0, 0});
         traces all;
         all.add(opened(), limits);
-        model shows(all, {}, shown_time::raw, "");
+        trace_model shows(all, {}, shown_time::raw, "");
         shows.resize(20);
         BOOST_TEST(shown(shows).size() == 3U);
         BOOST_TEST(shows.here()->position == 100U);
@@ -508,7 +523,7 @@ BOOST_AUTO_TEST_CASE(nothing_beyond_its_limits_is_shown_of_a_trace) {
         limits.to = to;
         traces all;
         all.add(opened(), limits);
-        model shows(all, {}, shown_time::raw, "");
+        trace_model shows(all, {}, shown_time::raw, "");
         shows.resize(20);
         BOOST_TEST(shown(shows).empty());
         shows.end();
@@ -528,7 +543,7 @@ BOOST_AUTO_TEST_CASE(traces_are_merged_by_dates_that_were_put_right) {
     auto later = trace_ring::reduce::trace_file::open(other.path());
     later.shift_realtime(15);
     all.add(std::move(later));
-    model shows(all, {}, shown_time::local, "");
+    trace_model shows(all, {}, shown_time::local, "");
     shows.resize(20);
     shows.filter("tick where n >= 2");
     std::string numbers;
@@ -546,7 +561,7 @@ BOOST_AUTO_TEST_CASE(marks_are_come_back_to_and_measured_from) {
     one.b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::raw, "");
+    trace_model shows(all, {}, shown_time::raw, "");
     shows.resize(10);
     shows.tell_delta();
     BOOST_TEST(shows.message().starts_with("no mark"));
@@ -574,7 +589,7 @@ BOOST_AUTO_TEST_CASE(columns_and_times_are_chosen) {
     small().save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::local, "");
+    trace_model shows(all, {}, shown_time::local, "");
     shows.resize(10);
     BOOST_TEST(shown(shows)[2] == "2023-11-14 22:13:20.000000121 [12 second] other.thing");
     shows.next_time();
@@ -603,7 +618,7 @@ BOOST_AUTO_TEST_CASE(damage_is_shown_in_its_place_and_counted) {
     b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::relative, "");
+    trace_model shows(all, {}, shown_time::relative, "");
     shows.resize(10);
     bool found = false;
     for (const auto& each : shown(shows)) {
@@ -623,7 +638,7 @@ BOOST_AUTO_TEST_CASE(new_records_are_followed) {
     const auto [memory, bytes] = recorder.bytes();
     traces all;
     all.add(trace_ring::reduce::trace_file::from({memory, bytes}));
-    model shows(all, {}, shown_time::raw, "came");
+    trace_model shows(all, {}, shown_time::raw, "came");
     shows.resize(5);
     BOOST_TEST(shown(shows).empty());
     shows.follow(true);
@@ -672,7 +687,7 @@ BOOST_AUTO_TEST_CASE(a_trace_without_times_is_gone_through) {
     b.save(file.path());
     traces all;
     all.add(trace_ring::reduce::trace_file::open(file.path()));
-    model shows(all, {}, shown_time::local, "");
+    trace_model shows(all, {}, shown_time::local, "");
     shows.resize(10);
     BOOST_TEST(here(shows).ends_with("n=0"), here(shows));
     shows.end();

@@ -27,8 +27,13 @@
 
 namespace trace_ring_test {
 
-/// The characters of a screen, each as its UTF-8.
+/// The characters of a screen, each as its UTF-8, and which of them are underlined.
 class shown_screen {
+    struct character {
+        std::string text = " ";
+        bool underlined = false;
+    };
+
 public:
     shown_screen(int rows, int columns) { resize(rows, columns); }
 
@@ -36,7 +41,7 @@ public:
         rows_ = rows;
         columns_ = columns;
         cells_.resize(static_cast<std::size_t>(rows));
-        for (auto& row : cells_) row.resize(static_cast<std::size_t>(columns), " ");
+        for (auto& row : cells_) row.resize(static_cast<std::size_t>(columns));
         top_ = 0;
         bottom_ = rows - 1;
         y_ = std::min(y_, rows - 1);
@@ -44,8 +49,16 @@ public:
     }
     [[nodiscard]] std::string line(int y) const {
         std::string text;
-        for (const auto& cell : cells_.at(static_cast<std::size_t>(y))) text += cell;
+        for (const auto& each : cells_.at(static_cast<std::size_t>(y))) text += each.text;
         text.erase(text.find_last_not_of(' ') + 1);
+        return text;
+    }
+    /// The characters of a line that are underlined, without what is between them.
+    [[nodiscard]] std::string underlined(int y) const {
+        std::string text;
+        for (const auto& each : cells_.at(static_cast<std::size_t>(y))) {
+            if (each.underlined) text += each.text;
+        }
         return text;
     }
     [[nodiscard]] int rows() const noexcept { return rows_; }
@@ -119,14 +132,14 @@ private:
         } else if (c == '\t') {
             x_ = std::min((x_ / 8 + 1) * 8, columns_ - 1);
         } else if ((byte & 0xC0U) == 0x80U) {  // goes on
-            cell(y_, std::max(x_ - 1, 0)) += c;
+            cell(y_, std::max(x_ - 1, 0)).text += c;
         } else if (byte >= 0x20) {
             if (x_ >= columns_) {
                 x_ = 0;
                 text('\n');
             }
             last_ = std::string(1, c);
-            cell(y_, x_++) = last_;
+            cell(y_, x_++) = {last_, underline_};
         }
     }
     void sequence(char end) {
@@ -191,9 +204,9 @@ private:
                 for (int i = 0; i < n && x_ < columns_; ++i) {
                     if (end == 'P') {
                         row.erase(row.begin() + x_);
-                        row.emplace_back(" ");
+                        row.emplace_back();
                     } else {
-                        row.insert(row.begin() + x_, " ");
+                        row.insert(row.begin() + x_, character());
                         row.pop_back();
                     }
                 }
@@ -221,21 +234,26 @@ private:
                 if (is_private && numbers[0] == 25) cursor_ = end == 'h';
                 return;
             case 'm':
+                for (const int number : numbers) {
+                    if (number == 4) underline_ = true;
+                    if (number == 0 || number == 24) underline_ = false;
+                }
+                return;
             case 't':
                 return;
             default:
                 unknown_ += "ESC [" + parameters_ + end + ' ';
         }
     }
-    std::string& cell(int y, int x) {
+    character& cell(int y, int x) {
         return cells_[static_cast<std::size_t>(y)]
                      [static_cast<std::size_t>(std::min(x, columns_ - 1))];
     }
     void blank(int y, int from, int to) {
-        for (int x = from; x < std::min(to, columns_); ++x) cell(y, x) = " ";
+        for (int x = from; x < std::min(to, columns_); ++x) cell(y, x) = {};
     }
     void scroll(int lines) {
-        const std::vector<std::string> empty(static_cast<std::size_t>(columns_), " ");
+        const std::vector<character> empty(static_cast<std::size_t>(columns_));
         for (; lines > 0; --lines) {
             cells_.erase(cells_.begin() + top_);
             cells_.insert(cells_.begin() + bottom_, empty);
@@ -247,11 +265,12 @@ private:
     }
 
     int rows_ = 0, columns_ = 0, y_ = 0, x_ = 0, top_ = 0, bottom_ = 0;
-    std::vector<std::vector<std::string>> cells_;
+    std::vector<std::vector<character>> cells_;
     at at_ = at::text;
     std::string parameters_;
     std::string last_ = " ";
     std::string unknown_;
+    bool underline_ = false;
     bool other_ = false;
     bool cursor_ = true;
 };

@@ -3,6 +3,7 @@
 
 #include "browse.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,11 +15,16 @@
 
 #include <trace_ring/reduce/filter.hpp>
 
+#include "../cptrap/range.hpp"
 #include "../where/select.hpp"
 #include "model.hpp"
-#include "trace.hpp"
+#include "spools/spool_choice.hpp"
+#include "spools/spool_model.hpp"
+#include "spools/spools.hpp"
+#include "traces/trace.hpp"
+#include "traces/trace_model.hpp"
+#include "traces/trace_window.hpp"
 #include "view.hpp"
-#include "window.hpp"
 
 namespace trace_reduce::browse {
 
@@ -46,15 +52,34 @@ std::string range_of(const options& wanted) {
     std::string text;
     if (!wanted.from.empty()) text += "from " + wanted.from;
     if (!wanted.to.empty()) text += (text.empty() ? "to " : " to ") + wanted.to;
+    if (!wanted.pages.empty()) text += (text.empty() ? "page " : " page ") + wanted.pages;
     return text;
 }
 
+constexpr const char* movement[] = {
+    "down j Enter   up k          a line on, a line back",
+    "PgDn Space     PgUp b        a page on, a page back",
+    "Home <         End G >       the first line, the last line",
+    "right          left          what is beyond the edges of the screen",
+    "",
+};
+constexpr const char* for_all[] = {
+    "",
+    "n N        the next match, the next one the other way; any key stops a search",
+    "m LETTER   mark this line           ' LETTER   go to the mark",
+    "c          choose the columns",
+    "F          follow: show what is recorded as it comes; any movement ends it",
+    "h this   ^L draw anew   q quit",
+};
+
 class session {
 public:
-    session(model& what, screen& on, const volatile std::sig_atomic_t& ended)
+    session(model& what, screen& on, const volatile std::sig_atomic_t& ended, bool follows)
         : what_(what), on_(on), ended_(ended) {
-        what_.resize(on_.lines());
+        // Before anything is read: also the first line may be far away.
         what_.go_on = [this](double done) { return go_on(done); };
+        if (follows) what_.follow(true);
+        fit();
     }
 
     void run() {
@@ -69,6 +94,7 @@ public:
     }
 
 private:
+    void fit() { what_.resize(on_.lines(), on_.width()); }
     /// The next key; when following also `none`, if there is something new to show.
     long wait() {
         for (;;) {
@@ -83,7 +109,7 @@ private:
         if (done >= 0) text += ": " + std::to_string(static_cast<int>(done)) + "%";
         on_.tell(text + "  (any key stops)");
         const long key = on_.key(0);
-        if (key == screen::function + KEY_RESIZE) what_.resize(on_.lines());
+        if (key == screen::function + KEY_RESIZE) fit();
         return key == screen::none || key == screen::function + KEY_RESIZE;
     }
 
@@ -115,15 +141,11 @@ private:
             case screen::function + KEY_LEFT:
                 return on_.columns_right(-1);
             case screen::function + KEY_RESIZE:
-                return what_.resize(on_.lines());
+                return fit();
             case 'n':
                 return what_.search_again(false);
             case 'N':
                 return what_.search_again(true);
-            case 't':
-                return what_.next_time();
-            case 'd':
-                return what_.tell_delta();
             case 'F':
                 return what_.follow(true);
             case 12:  // ^L
@@ -156,41 +178,50 @@ private:
         } else if (key == 'c') {
             choose_columns();
         } else if (key == 'h' || key == 'H') {
-            on_.show_help();
-            (void)answer();
+            show_help();
+        } else if (key > ' ' && key <= '~') {
+            (void)what_.press(static_cast<char>(key));
         }
     }
     long answer() {
         for (;;) {
             const long key = on_.key(idle_pause);
-            if (key == screen::function + KEY_RESIZE) what_.resize(on_.lines());
+            if (key == screen::function + KEY_RESIZE) fit();
             if (key != screen::none || ended_ != 0) return key;
         }
     }
+    void show_help() {
+        std::vector<std::string> lines(std::begin(movement), std::end(movement));
+        lines.insert(lines.end(), what_.help().begin(), what_.help().end());
+        lines.insert(lines.end(), std::begin(for_all), std::end(for_all));
+        for (std::size_t from = 0;;) {
+            const std::size_t next = on_.show_help(lines, from);
+            const long key = answer();
+            if (key == screen::function + KEY_RESIZE) {
+                from = 0;
+                continue;
+            }
+            const bool more =
+                key == ' ' || key == screen::function + KEY_NPAGE || key == '\r' || key == '\n';
+            if (!more || next == 0) return;
+            from = next;
+        }
+    }
     void choose_columns() {
-        struct choice {
-            char key;
-            column which;
-            const char* name;
-        };
-        constexpr choice all[] = {
-            {'f', column::file, "f file"},     {'t', column::time, "t time"},
-            {'d', column::delta, "d delta"},   {'p', column::process, "p process"},
-            {'h', column::thread, "h thread"}, {'l', column::lane, "l lane"},
-            {'e', column::event, "e event"},   {'v', column::fields, "v fields"}};
         for (;;) {
             on_.show(what_);
             std::string text = "columns:";
-            for (const auto& each : all) {
-                text += what_.shows(each.which) ? "  [x] " : "  [ ] ";
-                text += each.name;
+            const auto all = what_.columns();
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                text += what_.shows(i) ? "  [x] " : "  [ ] ";
+                text += all[i].name;
             }
             on_.tell(text);
             const long key = answer();
             bool known = key == screen::function + KEY_RESIZE;
-            for (const auto& each : all) {
-                if (key != each.key) continue;
-                what_.toggle(each.which);
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                if (key != all[i].key) continue;
+                what_.toggle(i);
                 known = true;
             }
             if (!known) return;
@@ -205,9 +236,9 @@ private:
 
 }  // namespace
 
-void browse(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
-            const std::optional<expressions::expression>& condition, complaints& complain,
-            const volatile std::sig_atomic_t& ended) {
+void browse_traces(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
+                   const std::optional<expressions::expression>& condition, complaints& complain,
+                   const volatile std::sig_atomic_t& ended) {
     traces all;
     for (const auto& each : from) {
         reduce::filter limits;
@@ -222,18 +253,33 @@ void browse(const std::vector<std::unique_ptr<input>>& from, const options& want
             throw where::wrong_expression(wanted.where, *wrong);
         }
     }
-    std::vector<window::damage> found;
+    std::vector<trace_window::damage> found;
     {
         screen on;
-        model shown(all, what, static_cast<shown_time>(wanted.time), filter_of(wanted),
-                    range_of(wanted));
-        if (wanted.follow) shown.follow(true);
-        session(shown, on, ended).run();
+        trace_model shown(all, what, static_cast<shown_time>(wanted.time), filter_of(wanted),
+                          range_of(wanted));
+        session(shown, on, ended, wanted.follow).run();
         found = shown.damages();
     }
     // Not while the screen is taken.
-    for (const auto& each : found) {
-        complain.damage(all[each.from].file().name(), each.offset, each.what);
+    for (const auto& each : found) complain.damage(all.name(each.from), each.offset, each.what);
+}
+
+void browse_spools(std::vector<reduce::source> files, const options& wanted, spool_choice what,
+                   complaints& complain, const volatile std::sig_atomic_t& ended) {
+    spools all(lengths_of(wanted));
+    for (auto& each : files) {
+        const spool_range range(wanted, each.size());
+        all.add(std::move(each), range);
+    }
+    {
+        screen on;
+        spool_model shown(all, std::move(what), range_of(wanted));
+        session(shown, on, ended, wanted.follow).run();
+        shown.look_at_ends();
+    }
+    for (const auto& each : all.damages()) {
+        complain.damage(all.name(each.file), each.offset, each.what);
     }
 }
 

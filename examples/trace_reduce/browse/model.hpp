@@ -3,154 +3,118 @@
 #pragma once
 
 /// @file
-/// What is shown of traces, and where one is in them: everything of --browse but the terminal.
+/// The lines that --browse shows of a kind of file, and the commands that a person gives:
+/// everything that the session and the screen need. Each kind of file has a model.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
-#include "trace.hpp"
-#include "window.hpp"
-
 namespace trace_reduce::browse {
-
-/// How times are shown: the three of the text format, and two differences.
-enum class shown_time { local, relative, raw, since_previous, since_mark };
-
-enum class column { file, time, delta, process, thread, lane, event, fields };
-inline constexpr std::size_t column_count = 8;
 
 enum class style { plain, faint, name, bad, file };
 
 /// A piece of a row, in UTF-8 without control characters.
 struct cell {
+    /// Bytes of the text, from `begin` to before `end`.
+    struct part {
+        std::size_t begin = 0;
+        std::size_t end = 0;
+    };
     std::string text;
     style how = style::plain;
+    bool to_the_right = false;  ///< within its column, as numbers are
+    std::vector<part> found{};  ///< where the text that was searched for is, in ascending order
 };
 struct row {
     std::vector<cell> cells;
     bool here = false;
     bool marked = false;
+    bool in_columns = true;  ///< its cells are aligned with those of other rows; not the last cell
+};
+
+/// A column that can be hidden, and the key for that.
+struct column_choice {
+    char key;
+    const char* name;
 };
 
 class model {
 public:
-    /// `of` must outlive it. Begins at the first line; `filter` is `what` as parse_selection has
-    /// it, `range` says what the limits of `of` are, if they have any.
-    model(traces& of, selection what, shown_time time, std::string filter, std::string range = "");
+    model() = default;
     model(const model&) = delete;
+    virtual ~model() = default;
 
-    /// So many lines can be shown.
-    void resize(std::size_t lines);
-    [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
-    /// The lines shown now; fewer than `lines` if there are no more.
-    [[nodiscard]] std::vector<row> rows();
-    /// File, time, position, range, filter, what is lost: for the line below.
-    [[nodiscard]] std::string status();
-    /// What the last command had to say; empty if nothing.
-    [[nodiscard]] const std::string& message() const noexcept { return message_; }
-    /// Before another command: nothing was said, and nothing was stopped.
-    void clear_message() {
-        message_.clear();
-        stopped_ = false;
-    }
+    /// The size of the screen: lines for rows, and characters in a line.
+    virtual void resize(std::size_t lines, std::size_t width) = 0;
+    /// The rows to show now: one a line, or fewer if there are no more.
+    [[nodiscard]] virtual std::vector<row> rows() = 0;
+    /// The status line: file, place, range, filter, and losses or damage.
+    [[nodiscard]] virtual std::string status() = 0;
+    /// The answer to the last command; empty if it has none.
+    [[nodiscard]] virtual const std::string& message() const noexcept = 0;
+    /// Before each command: clears the message, and forgets that the last command was stopped.
+    virtual void clear_message() = 0;
 
-    void by_lines(std::int64_t count);
-    void by_pages(std::int64_t count);
-    void home();
-    void end();
-    /// As parse_place has it.
-    void go(std::string_view place);
+    virtual void by_lines(std::int64_t count) = 0;
+    virtual void by_pages(std::int64_t count) = 0;
+    virtual void home() = 0;
+    virtual void end() = 0;
+    /// Goes to a place that was typed. The message says what is wrong with it.
+    virtual void go(std::string_view place) = 0;
 
-    /// The next line that shows this: a text, or a glob if it has one of * ? [. Empty: the last one
-    /// again.
-    void search(std::string_view text, bool backward);
+    /// Goes to the next line with this text. Empty: searches for the last text again.
+    virtual void search(std::string_view text, bool backward) = 0;
     /// Once more; `other_way`: in the opposite direction.
-    void search_again(bool other_way);
-    /// Is called now and then by what takes long, with per cent done, negative where that is not
-    /// known; false: stop.
+    virtual void search_again(bool other_way) = 0;
+    /// Called now and then by commands that take long, with per cent done, or a negative number if
+    /// that is not known. The command stops if it returns false.
     std::function<bool(double)> go_on = [](double) { return true; };
-    /// What to highlight in the rows; empty if it is a glob.
-    [[nodiscard]] std::string_view sought_text() const noexcept;
 
-    /// As parse_selection has it. What makes no sense is told, and the filter stays as it was.
-    void filter(std::string_view text);
-    [[nodiscard]] const std::string& filter_text() const noexcept { return filter_; }
-    /// What to begin with when a filter is to be typed: the one refused last, or the one there is.
-    [[nodiscard]] const std::string& filter_draft() const noexcept {
-        return refused_.empty() ? filter_ : refused_;
-    }
-    void toggle(column which);
-    [[nodiscard]] bool shows(column which) const noexcept {
-        return columns_[static_cast<std::size_t>(which)];
-    }
-    void next_time();
-    void mark(char name);
-    void go_to_mark(char name);
-    /// From the mark set or gone to last to here.
-    void tell_delta();
+    /// Chooses what is shown. The message says what is wrong; then the filter does not change.
+    virtual void filter(std::string_view text) = 0;
+    /// The text that editing a filter begins with: the one that was refused last, or the current
+    /// one.
+    [[nodiscard]] virtual const std::string& filter_draft() const noexcept = 0;
 
-    void follow(bool on);
-    [[nodiscard]] bool following() const noexcept { return following_; }
-    /// When following: takes up what is new. True if there was any.
-    bool poll();
+    [[nodiscard]] virtual std::span<const column_choice> columns() const = 0;
+    [[nodiscard]] virtual bool shows(std::size_t column) const = 0;
+    virtual void toggle(std::size_t column) = 0;
 
-    /// The line that one is on; null if there is none.
-    [[nodiscard]] const line* here() const;
-    [[nodiscard]] const std::vector<window::damage>& damages() const noexcept {
-        return window_.damages();
-    }
+    virtual void mark(char name) = 0;
+    virtual void go_to_mark(char name) = 0;
 
-private:
-    /// A line that can be found again after others were read.
-    struct place {
-        line at;
-        std::int64_t row = 0;  // on the screen
-    };
+    virtual void follow(bool on) = 0;
+    [[nodiscard]] virtual bool following() const noexcept = 0;
+    /// When following: takes in new lines. True if there are any.
+    virtual bool poll() = 0;
 
-    [[nodiscard]] bool goes_on();
-    [[nodiscard]] bool grow_to(std::int64_t number);
-    void settle();
-    void start(std::uint64_t key, std::int64_t row);
-    [[nodiscard]] std::optional<place> here_place() const;
-    void go_back(const place& to);
-    bool go_to_line(const line& wanted, std::int64_t row);
-    void search_from(bool backward);
-    [[nodiscard]] bool told(std::size_t& count, const line& at);
-    [[nodiscard]] bool matches(const std::string& text) const;
-    [[nodiscard]] double percent_of(std::uint64_t key) const noexcept;
-    void append_time(exporter::text_buffer& out, const line& of, const line* previous);
-    void append_difference(exporter::text_buffer& out, const line& from, const line& to);
-    [[nodiscard]] row row_of(std::int64_t number);
-    [[nodiscard]] const line* previous_of(std::int64_t number);
-
-    traces& of_;
-    selection what_;
-    window window_;
-    std::size_t lines_ = 24;
-    std::int64_t top_ = 0;
-    std::int64_t here_ = 0;
-    shown_time time_;
-    std::vector<bool> columns_;
-    std::string filter_;
-    std::string refused_;
-    std::string range_;
-    std::string sought_;
-    bool sought_backward_ = false;
-    std::map<char, line> marks_;
-    std::optional<char> last_mark_;
-    bool following_ = false;
-    bool stopped_ = false;
-    std::string message_;
-    exporter::text_buffer text_;
+    /// A key that only this kind of file has. False: it has no such key.
+    virtual bool press(char key) = 0;
+    /// The lines of the help that explain places, searches, filters and this model's keys.
+    [[nodiscard]] virtual std::span<const char* const> help() const = 0;
 };
+
+/// The last part of a path, fit to be shown.
+[[nodiscard]] inline std::string file_name(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    trace_ring::exporter::text_buffer out;
+    trace_ring::exporter::impl::append_escaped(
+        out, path.substr(slash == std::string_view::npos ? 0 : slash + 1), 0);
+    return std::string(out.view());
+}
+/// Characters of a text in UTF-8.
+[[nodiscard]] inline std::size_t characters(std::string_view text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    }));
+}
 
 }  // namespace trace_reduce::browse

@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <cwchar>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
 
@@ -46,34 +49,6 @@ std::wstring wide(std::string_view text) {
     }
     return out;
 }
-
-constexpr const char* help_text[] = {
-    "trace-reduce --browse",
-    "",
-    "  down j Enter   up k          a line on, a line back",
-    "  PgDn Space     PgUp b        a page on, a page back",
-    "  Home <         End G >       the first line, the last line",
-    "  right          left          what is beyond the edges of the screen",
-    "",
-    "  g PLACE    go to 50%, 12:34:56.7, 2024-05-01 12:34, 1.5 (seconds since the trace began;",
-    "             units ns us ms s m h), +20ms or -1m from here, #TICKS",
-    "  / ? TEXT   search on, or back: for a text, or a glob if it has one of * ? [",
-    "  n N        the next match, the next one the other way; any key stops a search",
-    "  f FILTER   only these: globs of events, ids of threads, then 'where' and a condition as of",
-    "             --where: order.* 4711 where price > 1e3; nothing: all",
-    "",
-    "  m LETTER   mark this line           ' LETTER   go to the mark",
-    "  d          time from the mark to here",
-    "  t          time as: local, since the begin, ticks, since the line before, since the mark",
-    "  c          choose the columns",
-    "  F          follow: show what is recorded as it comes; any movement ends it",
-    "  h this   ^L draw anew   q quit",
-    "",
-    "  Lines that begin with -- stand where records are missing, and say why. What the status",
-    "  line says is lost counts also what has no place. A time with ~ is a lower bound.",
-    "",
-    "  Any key goes back.",
-};
 
 }  // namespace
 
@@ -161,10 +136,13 @@ std::size_t screen::lines() const {
     return static_cast<std::size_t>(std::max(LINES - 1, 1));
 }
 
+std::size_t screen::width() const {
+    return static_cast<std::size_t>(std::max(COLS, 1));
+}
+
 void screen::show(model& what) {
     (void)erase();
     const auto rows = what.rows();
-    const std::wstring sought = wide(what.sought_text());
     int y = 0;
     for (const auto& each : rows) {
         if (y >= LINES - 1) break;
@@ -175,20 +153,18 @@ void screen::show(model& what) {
         int x = 1;
         for (const auto& cell : each.cells) {
             const attr_t look = own_->look_of(cell.how) | here;
-            std::wstring_view text;
-            const std::wstring all = wide(cell.text);
-            text = all;
-            while (!text.empty()) {
-                const std::size_t at = sought.empty() ? std::wstring_view::npos : text.find(sought);
-                const auto before = text.substr(0, at);
+            const std::string_view text = cell.text;
+            std::size_t done = 0;
+            for (const auto& found : cell.found) {
                 (void)attrset(look);
-                x = parts::put(y, x, before, own_->shift);
-                text.remove_prefix(before.size());
-                if (text.empty()) break;
+                x = parts::put(y, x, wide(text.substr(done, found.begin - done)), own_->shift);
                 (void)attrset((look | A_BOLD | A_UNDERLINE) & ~static_cast<attr_t>(A_DIM));
-                x = parts::put(y, x, text.substr(0, sought.size()), own_->shift);
-                text.remove_prefix(sought.size());
+                x = parts::put(y, x, wide(text.substr(found.begin, found.end - found.begin)),
+                               own_->shift);
+                done = found.end;
             }
+            (void)attrset(look);
+            x = parts::put(y, x, wide(text.substr(done)), own_->shift);
             ++x;
         }
         ++y;
@@ -279,13 +255,32 @@ void screen::tell(std::string_view text) {
     (void)refresh();
 }
 
-void screen::show_help() {
-    (void)erase();
-    int y = 0;
-    for (const char* line : help_text) {
-        if (y < LINES) (void)parts::put(y++, 1, wide(line), 0);
+std::size_t screen::show_help(std::span<const std::string> lines, std::size_t from) {
+    const auto most = static_cast<std::size_t>(std::max(COLS - 2, 8));
+    std::vector<std::wstring> all;  // those of a long line are set in
+    for (const auto& line : lines) {
+        std::wstring rest = wide(line);
+        while (rest.size() > most) {
+            std::size_t length = rest.rfind(L' ', most);
+            if (length == std::wstring::npos || length <= most / 2) length = most;
+            all.push_back(rest.substr(0, length));
+            rest.erase(0, std::min(rest.find_first_not_of(L' ', length), rest.size()));
+            rest.insert(0, 2, L' ');
+        }
+        all.push_back(std::move(rest));
     }
+    (void)erase();
+    const std::size_t end = std::min(from + this->lines(), all.size());
+    for (std::size_t i = from; i < end; ++i) {
+        (void)parts::put(static_cast<int>(i - from), 1, all[i], 0);
+    }
+    const bool more = end < all.size();
+    const auto pages = (all.size() + this->lines() - 1) / this->lines();
+    std::string below = std::to_string(from / this->lines() + 1) + '/' + std::to_string(pages);
+    below += more ? "  Space: more, other keys: back" : "  any key: back";
+    own_->line_below(below, A_BOLD);
     (void)refresh();
+    return more ? end : 0;
 }
 
 void screen::columns_right(int count) {

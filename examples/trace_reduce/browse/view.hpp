@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,7 @@ public:
 
     /// Lines for the model: all but the last, which is for the status.
     [[nodiscard]] std::size_t lines() const;
+    [[nodiscard]] std::size_t width() const;
     void show(model& what);
     /// Waits for a key, at most so long; `none` if there is none, `gone` if there never will be
     /// one. Keys without a character are the numbers of ncurses, above `function`.
@@ -36,7 +38,9 @@ public:
                            const volatile std::sig_atomic_t& ended);
     /// Instead of the status line, until the next `show`.
     void tell(std::string_view text);
-    void show_help();
+    /// Shows these lines, those that are too long on several lines of the screen, from line `from`
+    /// of the screen's lines on. Returns the first one that did not fit; 0 if all did.
+    [[nodiscard]] std::size_t show_help(std::span<const std::string> lines, std::size_t from);
     void columns_right(int count);
     void redraw();
 

@@ -206,8 +206,8 @@ record::cptrap_lengths lengths_of(const options& wanted) {
     return out;
 }
 
-spool_choice::spool_choice(const std::vector<std::string>& types,
-                           const std::vector<std::string>& codes) {
+record_choice::record_choice(const std::vector<std::string>& types,
+                             const std::vector<std::string>& codes) {
     if (types.empty() && codes.empty()) return;
     std::vector<bool> type_set(type_count), code_set(code_count);
     for (const auto& each : types) static_cast<void>(parse_types(each, type_set));

@@ -63,11 +63,11 @@ inline constexpr std::string_view forms_of_spool_place =
 
 /// What `--type` and `--code` choose together. Texts are as the command line has them, and were
 /// checked before.
-class spool_choice {
+class record_choice {
 public:
     /// Chooses everything.
-    spool_choice() = default;
-    spool_choice(const std::vector<std::string>& types, const std::vector<std::string>& codes);
+    record_choice() = default;
+    record_choice(const std::vector<std::string>& types, const std::vector<std::string>& codes);
 
     /// With types: records of these types, and interface data with one of these codes, as a
     /// writer's selection has it. With codes alone: all records that are printed with such a code.
@@ -76,7 +76,6 @@ public:
         if (what_ && what_->takes(record)) return true;
         return by_code_ ? record.headed && (*by_code_)[record.code] : !what_;
     }
-    [[nodiscard]] bool all() const noexcept { return !what_ && !by_code_; }
 
 private:
     std::optional<trace_ring::record::cptrap_selection> what_{};

@@ -34,7 +34,6 @@
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
-#include "../where/select.hpp"
 #include "ebcdic.hpp"
 #include "names.hpp"
 
@@ -113,7 +112,7 @@ runtime_event& event_of(shape of) {
 }
 
 /// The first name that no record of a CPTRAP file has.
-void check_names(const std::string& text, const expressions::expression& at) {
+[[nodiscard]] std::optional<expressions::mistake> wrong_name(const expressions::expression& at) {
     namespace names = trace_ring::reduce::where;
     using trace_ring::point::form;
     if (at.what == form::name || at.what == form::field || at.what == form::element) {
@@ -132,10 +131,13 @@ void check_names(const std::string& text, const expressions::expression& at) {
                               known_fields, [](const auto& each) { return std::string(each.name); })
                         : to.suggestion();
             }
-            throw where::wrong_expression(text, {at.column, at.length, std::move(what)});
+            return expressions::mistake{at.column, at.length, std::move(what)};
         }
     }
-    for (const auto& part : at.parts) check_names(text, part);
+    for (const auto& part : at.parts) {
+        if (auto found = wrong_name(part)) return found;
+    }
+    return std::nullopt;
 }
 
 [[nodiscard]] trace_ring::recorder_options least_memory() {
@@ -243,25 +245,26 @@ struct spool_condition::parts {
     spool_fields::laid_out_record made{};
 };
 
-spool_condition::spool_condition(const std::string& text, const expressions::expression& what) {
-    spool_fields::check_names(text, what);
-    own_ = std::make_unique<parts>();
+spool_condition::spool_condition(std::unique_ptr<parts> own) : own_(std::move(own)) {}
+
+spool_condition::made spool_condition::make(const expressions::expression& what) {
+    if (auto wrong = spool_fields::wrong_name(what)) return std::move(*wrong);
+    auto own = std::make_unique<parts>();
     // The trace knows an event from its first record on.
-    for (trace_ring::runtime_event* const each : own_->events) {
-        (void)each->record(own_->described, std::vector<std::uint64_t>(each->fixed_bytes() / 8));
+    for (trace_ring::runtime_event* const each : own->events) {
+        (void)each->record(own->described, std::vector<std::uint64_t>(each->fixed_bytes() / 8));
     }
-    auto& in = own_->trace;
+    auto& in = own->trace;
     in.refresh();
     for (const auto& type : in.about().events().types()) {
-        for (std::size_t i = 0; i < own_->types.size(); ++i) {
-            if (type.name == spool_fields::shape_names[i]) own_->types[i] = &type;
+        for (std::size_t i = 0; i < own->types.size(); ++i) {
+            if (type.name == spool_fields::shape_names[i]) own->types[i] = &type;
         }
     }
     const reduce::tables* const traces[] = {&in.about()};
-    if (const auto wrong = reduce::where::find_mistake(what, traces)) {
-        throw where::wrong_expression(text, *wrong);
-    }
-    own_->asks.emplace(in.about(), what);
+    if (auto wrong = reduce::where::find_mistake(what, traces)) return std::move(*wrong);
+    own->asks.emplace(in.about(), what);
+    return std::shared_ptr<const spool_condition>(new spool_condition(std::move(own)));
 }
 
 spool_condition::~spool_condition() = default;

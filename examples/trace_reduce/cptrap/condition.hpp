@@ -22,7 +22,7 @@
 /// A record that has no such field is not selected, neither by a comparison nor by its opposite.
 
 #include <memory>
-#include <string>
+#include <variant>
 
 #include <trace_ring/cptrap/spool_reader.hpp>
 
@@ -33,9 +33,10 @@ namespace trace_reduce {
 /// Used by one thread.
 class spool_condition {
 public:
-    /// `text` is what was parsed, for messages. Throws where::wrong_expression if the condition
-    /// makes no sense for records of CPTRAP files.
-    spool_condition(const std::string& text, const expressions::expression& what);
+    using made = std::variant<std::shared_ptr<const spool_condition>, expressions::mistake>;
+
+    /// The condition, or why it makes no sense for records of CPTRAP files.
+    [[nodiscard]] static made make(const expressions::expression& what);
     ~spool_condition();
     spool_condition(const spool_condition&) = delete;
     spool_condition& operator=(const spool_condition&) = delete;
@@ -45,6 +46,9 @@ public:
 
 private:
     struct parts;
+
+    explicit spool_condition(std::unique_ptr<parts> own);
+
     std::unique_ptr<parts> own_;
 };
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,15 +19,14 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/source.hpp>
 
-#include "../../expressions/parse.hpp"
 #include "../followed_name.hpp"
 #include "../inputs.hpp"
 #include "../options.hpp"
 #include "../output.hpp"
 #include "choice.hpp"
-#include "condition.hpp"
 #include "formats.hpp"
 #include "range.hpp"
+#include "spool_choice.hpp"
 #include "statistics.hpp"
 
 namespace trace_reduce {
@@ -36,16 +34,14 @@ namespace trace_reduce {
 class spool_reduction {
 public:
     /// `files` as `wanted` has them; of `interrupted` it is asked whether it is 0.
-    /// Throws where::wrong_expression.
-    spool_reduction(std::vector<reduce::source> files, const options& wanted,
-                    const std::optional<expressions::expression>& condition, bool colour,
-                    complaints& complain, const volatile std::sig_atomic_t& interrupted)
+    spool_reduction(std::vector<reduce::source> files, const options& wanted, spool_choice what,
+                    bool colour, complaints& complain,
+                    const volatile std::sig_atomic_t& interrupted)
         : wanted_(wanted),
           complain_(complain),
           interrupted_(interrupted),
-          choice_(wanted.types, wanted.codes),
+          choice_(std::move(what)),
           format_(make_spool_format(wanted, colour, files.size() > 1)) {
-        if (condition) condition_.emplace(wanted.where, *condition);
         for (auto& each : files) {
             const spool_range range(wanted, each.size());
             followed_name named(each);
@@ -100,7 +96,7 @@ public:
             while (interrupted_ == 0) {
                 const auto item = each.reader.next();
                 if (!item || each.range.after(item)) break;
-                if (each.range.before(item) || !takes(item)) continue;
+                if (each.range.before(item) || !choice_.takes(item)) continue;
                 judge(each, item);
                 sum.add(item);
             }
@@ -136,11 +132,6 @@ private:
         reader.lengths(lengths_of(wanted_));
         return reader;
     }
-    /// What is lost or cannot be read is always taken.
-    [[nodiscard]] bool takes(const reduce::spool_item& item) const {
-        if (item.what != reduce::spool_item::kind::record || item.record.lost()) return true;
-        return choice_.takes(item.record) && (!condition_ || condition_->holds(item));
-    }
     /// Goes on with a file that has taken the name, once nobody writes to the old one.
     void look_at_name(one_input& from, output& to) {
         if (!from.named.is_taken() || (wanted_.retry && from.reader.live())) return;
@@ -160,7 +151,7 @@ private:
                 static_cast<void>(from.reader.previous());
                 return;
             }
-            if (from.range.before(item) || !takes(item)) continue;
+            if (from.range.before(item) || !choice_.takes(item)) continue;
             from.torn = {};
             if (item.what == reduce::spool_item::kind::torn) {
                 from.torn = item;
@@ -174,7 +165,7 @@ private:
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.previous();
             if (!item || from.range.before(item)) return;
-            if (from.range.after(item) || !takes(item)) continue;
+            if (from.range.after(item) || !choice_.takes(item)) continue;
             show(from, item, to);
         }
     }
@@ -205,7 +196,6 @@ private:
     complaints& complain_;
     const volatile std::sig_atomic_t& interrupted_;
     spool_choice choice_;
-    std::optional<spool_condition> condition_{};
     std::unique_ptr<spool_format> format_;
     std::vector<one_input> inputs_{};
     std::uint64_t records_ = 0;

@@ -8,10 +8,17 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "../../expressions/parse.hpp"
+#if defined(TRACE_REDUCE_BROWSE)
+#include "../browse/browse.hpp"
+#endif
 #include "../cptrap/choice.hpp"
+#include "../cptrap/condition.hpp"
 #include "../cptrap/reduction.hpp"
+#include "../cptrap/spool_choice.hpp"
+#include "../where/select.hpp"
 #include "job.hpp"
 #include "open.hpp"
 
@@ -47,7 +54,6 @@ namespace trace_reduce {
         const auto fault = text.empty() ? text : parse_spool_place(text, place);
         if (!fault.empty()) return (is_from ? "--from: " : "--to: ") + fault;
     }
-    if (wanted.browse) return "a CPTRAP file, which --browse does not show";
     for (const auto& facts : known_formats) {
         if (facts.value == wanted.format && !has_spools(facts.value)) {
             return std::string("--format ") + facts.name +
@@ -55,6 +61,18 @@ namespace trace_reduce {
         }
     }
     return {};
+}
+
+/// The records that the command line chooses; `condition` is that of --where. Throws
+/// where::wrong_expression.
+[[nodiscard]] inline spool_choice choice_of(
+    const options& wanted, const std::optional<expressions::expression>& condition) {
+    if (!condition) return {wanted.types, wanted.codes};
+    auto made = spool_condition::make(*condition);
+    if (const auto* wrong = std::get_if<expressions::mistake>(&made)) {
+        throw where::wrong_expression(wanted.where, *wrong);
+    }
+    return {wanted.types, wanted.codes, wanted.where, std::get<0>(std::move(made))};
 }
 
 /// CPTRAP files, which are not merged with others. `condition` is that of --where.
@@ -65,8 +83,18 @@ inline void reduce_spools(opened_files files,
         on.complain.system(files.spools.front().name() + ": " + why);
         return;
     }
-    spool_reduction shown(std::move(files.spools), wanted, condition, on.coloured(), on.complain,
-                          on.interrupted);
+    spool_choice what = choice_of(wanted, condition);
+    if (wanted.browse) {
+#if defined(TRACE_REDUCE_BROWSE)
+        browse::browse_spools(std::move(files.spools), wanted, std::move(what), on.complain,
+                              on.interrupted);
+#else
+        on.complain.system("--browse: this program was built without ncurses");
+#endif
+        return;
+    }
+    spool_reduction shown(std::move(files.spools), wanted, std::move(what), on.coloured(),
+                          on.complain, on.interrupted);
     if (wanted.statistics) {
         shown.count(on.to);
     } else if (wanted.follow) {

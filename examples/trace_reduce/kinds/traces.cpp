@@ -316,7 +316,7 @@ private:
 void browse_traces(const inputs& from, const std::optional<expressions::expression>& condition,
                    const job& on) {
 #if defined(TRACE_REDUCE_BROWSE)
-    browse::browse(from, on.wanted, condition, on.complain, on.interrupted);
+    browse::browse_traces(from, on.wanted, condition, on.complain, on.interrupted);
 #else
     static_cast<void>(from);
     static_cast<void>(condition);

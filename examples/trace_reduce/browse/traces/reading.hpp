@@ -22,7 +22,7 @@
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 
-#include "../where/select.hpp"
+#include "../../where/select.hpp"
 #include "trace.hpp"
 
 namespace trace_reduce::browse {

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Lines around what is shown, as many as were asked for: more are read at either end when they are
-/// needed, and those far away are forgotten. A line is told by its number, which stays as long as
-/// the line is there; numbers before it are lower, and may be negative.
+/// The lines of traces around those that are shown. More are read at either end when they are
+/// needed, and those far away are forgotten. A line keeps its number as long as it is kept. Numbers
+/// of lines before it are lower, and may be negative.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,13 +23,14 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 
+#include "../paging.hpp"
 #include "reading.hpp"
 #include "trace.hpp"
 
 namespace trace_reduce::browse {
 
 /// An item, of which no view is kept.
-struct line {
+struct trace_line {
     enum class kind { record, faulty, loss, jump };
 
     kind what = kind::record;
@@ -45,19 +46,24 @@ struct line {
     std::string event{};
     std::string rest{};  ///< fields, or what was lost
 
+    [[nodiscard]] std::uint64_t place() const noexcept { return key; }
     /// The same item read again: what it may not differ in.
-    [[nodiscard]] bool same(const line& other) const noexcept {
+    [[nodiscard]] bool same(const trace_line& other) const noexcept {
         return what == other.what && from == other.from && key == other.key && lane == other.lane &&
                position == other.position && rest == other.rest;
     }
 };
 
-class window {
+class trace_window {
 public:
-    static constexpr std::size_t most = 16'384;  ///< lines kept
+    using files = traces;
+    using selection = browse::selection;
+    using line = trace_line;
+    using place = std::uint64_t;  ///< a key, see traces
+    static constexpr std::size_t most = 16'384;
+    [[nodiscard]] static constexpr place first() noexcept { return 0; }
 
-    /// `go_on` is asked whether it is to, where reading again takes long.
-    window(traces& of, const selection& what, std::function<bool()> go_on)
+    trace_window(traces& of, const selection& what, std::function<bool()> go_on)
         : of_(of), what_(what), go_on_(std::move(go_on)) {}
 
     /// Numbers of the lines that are there: from `begin` to before `end`.
@@ -82,18 +88,27 @@ public:
     }
     /// Begins anew at the end: the last line will be -1.
     void start_at_end() {
+        of_.look();
         clear();
         anchor_ = std::numeric_limits<std::uint64_t>::max();
         backward_.emplace(of_, what_);
     }
     /// Goes on from the last line with what comes, see trace_file::follow.
-    void follow() { reopen_forward(way::follow); }
-    /// No longer: what is there is there.
-    void stop_following() { forward_.reset(); }
+    void follow() {
+        if (lines_.empty()) {
+            start(0, way::follow);
+        } else {
+            reopen_forward(way::follow);
+        }
+    }
+    bool stop_following() {
+        forward_.reset();
+        return false;
+    }
+    [[nodiscard]] bool may_grow() const { return of_.live(); }
+    [[nodiscard]] static double progress() noexcept { return -1; }
 
-    enum class grown { yes, no, passed_over };
-    /// Another line after the last. `no`: there is none (now). `passed_over`: many were read that
-    /// are not wanted, ask again.
+    /// Another line after the last. `no`: there is none (now).
     grown grow_down() {
         if (!forward_) {
             if (lines_.empty() && anchor_ == std::numeric_limits<std::uint64_t>::max()) {

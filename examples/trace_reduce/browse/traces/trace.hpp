@@ -160,6 +160,9 @@ public:
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+    [[nodiscard]] const std::string& name(std::size_t i) const noexcept {
+        return all_[i].file().name();
+    }
     [[nodiscard]] trace& operator[](std::size_t i) noexcept { return all_[i]; }
     [[nodiscard]] const trace& operator[](std::size_t i) const noexcept { return all_[i]; }
 

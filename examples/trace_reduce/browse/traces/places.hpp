@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-#include "../../expressions/parse.hpp"
+#include "../../../expressions/parse.hpp"
 #include "trace.hpp"
 
 namespace trace_reduce::browse {
