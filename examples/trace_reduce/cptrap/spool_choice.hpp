@@ -19,6 +19,8 @@
 
 namespace trace_reduce {
 
+namespace reduce = trace_ring::reduce;
+
 class spool_choice {
 public:
     /// Everything.

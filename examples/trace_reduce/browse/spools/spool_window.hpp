@@ -60,7 +60,7 @@ struct shown_item {
     [[nodiscard]] static std::string notice_of(const reduce::spool_item& of) {
         if (of.what == reduce::spool_item::kind::record && !of.record.lost()) return {};
         trace_ring::exporter::text_buffer out;
-        cptrap_text_writer().append(out, of);
+        cptrap_text_writer().append(out, {}, of);
         std::string_view text = out.view();
         text.remove_prefix(std::min(text.find("-- "), text.size()));
         return std::string(text.substr(0, text.find('\n')));
