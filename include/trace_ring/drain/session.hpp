@@ -179,6 +179,11 @@ public:
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
     /// Records lost so far, by cause. `finish` adds the last ones.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+    /// How to avoid the newest loss, as the drainable knows it: for a debug store, the size or the
+    /// threshold of the buffer, or the time between two services, that is enough.
+    [[nodiscard]] decltype(auto) advice() const noexcept requires advises<drained> {
+        return std::as_const(source_).advice();
+    }
     /// The drainable.
     [[nodiscard]] drained& source() noexcept { return source_; }
 

@@ -24,7 +24,8 @@
 /// |                |                | number of records; 0 is "none now"                         |
 /// | `s.ended()`    | `bool`         | there will be no more records: noexcept                    |
 /// | `s.lost()`     | `loss_counts`  | records lost so far, by cause: the sum of all gaps; one of |
-/// |                |                | unknown length counts as one record                        |
+/// |                |                | unknown length counts as one record, or as the least       |
+/// |                |                | number if that is larger                                   |
 ///
 /// `s` is used by one thread at a time. `read` may throw exceptions derived from std::system_error,
 /// and those of `v`. It is linear in the records, unless the source says otherwise.
@@ -39,10 +40,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
 
 namespace trace_ring::inline v1::x86 {
 
@@ -180,6 +183,8 @@ struct branch_gap {
     std::uint64_t count = 0;  ///< records; 0: unknown, perhaps none
     loss_cause cause = loss_cause::overwritten;
     std::uint32_t thread = 0;  ///< 0: any thread that the source follows
+    /// How to avoid the gap, if the source has a buffer whose size or threshold decides it.
+    std::optional<loss_advice> advice{};
 
     friend constexpr bool operator==(const branch_gap&, const branch_gap&) noexcept = default;
 };

@@ -231,6 +231,9 @@ public:
     }
     void go_on() noexcept { limited_ = false; }
 
+    /// The place up to which `look` has found records, in bytes since the trace began.
+    [[nodiscard]] std::uint64_t seen_to() const noexcept { return end_; }
+
     /// All records that were reported as missing so far.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
     /// Records that were left out, or that lost a side, because of an address of the kernel.
