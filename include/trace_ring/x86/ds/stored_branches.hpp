@@ -38,7 +38,7 @@ public:
 
     /// A whole session in one call. Throws what `attach` and `take` of a branch_store throw, and
     /// what the visitor throws; then the records of that portion are visited again the next time.
-    template <class Visit>
+    template <branch_visitor Visit>
     std::uint64_t read(Visit&& visit) {
         struct session {
             Store& store;
@@ -64,6 +64,10 @@ public:
         tell(store_.rest(), visit);
         ended_ = last;
         return seen;
+    }
+    template <class Visit>
+    std::uint64_t read(Visit&&) {
+        return impl::refuse_visitor<Visit>();
     }
     /// The store had been stopped when it was last read.
     [[nodiscard]] bool ended() const noexcept { return ended_ && !store_.started(); }

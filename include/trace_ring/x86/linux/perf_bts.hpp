@@ -120,7 +120,7 @@ public:
     }
 
     /// See branch_source. For a snapshot it stops the trace and reads all of it.
-    template <class Visit>
+    template <branch_visitor Visit>
     std::uint64_t read(Visit&& visit) {
         if (ended_) return 0;
         const bool last = snapshot_ || !running_ || hung_up();
@@ -141,6 +141,10 @@ public:
             room_from_ = before;
         }
         return seen;
+    }
+    template <class Visit>
+    std::uint64_t read(Visit&&) {
+        return impl::refuse_visitor<Visit>();
     }
     /// The trace was stopped, its thread has ended or its snapshot was taken, and all is read.
     [[nodiscard]] bool ended() const noexcept { return ended_; }
@@ -254,10 +258,9 @@ private:
 
         void operator()(const branch& one) const { to(one); }
         void operator()(const branch_gap& gap) const {
-            if (gap.cause != loss_cause::refused && gap.cause != loss_cause::overwritten)
-                return to(gap);
             branch_gap advised = gap;
-            advised.advice = std::exchange(of.unreported_, std::nullopt);
+            if (gap.cause == loss_cause::refused || gap.cause == loss_cause::overwritten)
+                advised.advice = std::exchange(of.unreported_, std::nullopt);
             if (advised.advice) of.advice_ = advised.advice;
             to(static_cast<const branch_gap&>(advised));
         }
