@@ -61,12 +61,17 @@ struct perf_bts_options {
     meter_clock clock{};               ///< times the reads, for the advice on a loss
 };
 
-/// Bytes of the AUX area that the kernel may leave free when it gives up: it leaves a physical
-/// buffer early if no more than 4080 bytes are free in it, and the last record
-/// (BTS_SAFETY_MARGIN in arch/x86/events/intel/bts.c). The area is two physical buffers at least;
-/// this counts three ends of such buffers, and the end of the room. An area in more pieces, because
-/// the machine's memory is, may need more.
-inline constexpr std::size_t bts_spare_bytes = std::size_t{4} * (4080 + bts_record_bytes);
+/// Bytes of an AUX area that the kernel may leave free, at most, when it gives up. It allocates the
+/// area in pieces of about the watermark's size, and leaves a piece early if no more than 4080 bytes
+/// and a record are free in it (BTS_SAFETY_MARGIN in arch/x86/events/intel/bts.c, rb_alloc_aux in
+/// kernel/events/ring_buffer.c); this counts each piece, the one it begins in, and the end of the
+/// room. If the machine's memory is in smaller pieces, it may be more.
+[[nodiscard]] constexpr std::uint64_t bts_spare_bytes(std::uint64_t area,
+                                                      std::uint64_t watermark) noexcept {
+    const std::uint64_t piece = std::bit_floor(watermark < 4096 ? 4096 : watermark);
+    return (area / piece + 2) * (4080 + bts_record_bytes);
+}
+static_assert(bts_spare_bytes(1 << 20, 1 << 19) == 4 * 4104);
 
 /// A model of branch_source. For one thread at a time.
 class perf_bts {
@@ -127,17 +132,22 @@ public:
         if (snapshot_ && running_) stop();
         // The head first: the kernel's events about the bytes before it are there already.
         aux_.look_once();
+        const auto now = clock_.read();
         const std::uint64_t before = tail();
-        const bool disabled = read_events();
-        const std::uint64_t seen = aux_.read(advising<std::remove_reference_t<Visit>>{*this, visit});
+        const bool disabled = take_events();
+        if (disabled) note_loss(now);
+        const std::uint64_t seen =
+            aux_.read(advising<std::remove_reference_t<Visit>>{*this, visit});
+        next_time(now, disabled);
         if (last) {
             ended_ = true;
         } else if (disabled) {
             start();
             ++restarts_;
-        } else if (const auto now = clock_.read(); now && before_looked_) {
+        } else {
             // What was written since the look before this one had to have room until now.
-            held_ = *now > *before_looked_ ? *now - *before_looked_ : 0;
+            const auto then = clock_.read();
+            held_ = then && before_looked_ && *then > *before_looked_ ? *then - *before_looked_ : 0;
             room_from_ = before;
         }
         return seen;
@@ -163,26 +173,10 @@ public:
     /// Reads the kernel's events, and notes gaps in the area. True: the kernel has disabled the
     /// event.
     bool read_events() {
-        bool disabled = false;
-        truncated_ = 0;
-        events_lost_ = 0;
         const auto now = clock_.read();
-        const bool sound =
-            ring_.read([&](const ::perf_event_header& header, std::span<const std::byte> rest) {
-                if (header.type == PERF_RECORD_AUX) {
-                    disabled = one_area(rest) || disabled;
-                } else if (header.type == PERF_RECORD_LOST) {
-                    // A "truncated" may be among the lost events, so assume it.
-                    note_gap(announced_, loss_cause::refused);
-                    disabled = true;
-                    count_lost_events(rest);
-                }
-            });
-        if (!sound) {
-            note_gap(announced_, loss_cause::damaged);
-            disabled = true;
-        }
-        if (!snapshot_) next_time(now, disabled);
+        const bool disabled = take_events();
+        if (disabled) note_loss(now);
+        next_time(now, disabled);
         return disabled;
     }
 
@@ -226,6 +220,27 @@ private:
         return ::poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
     }
 
+    [[nodiscard]] bool take_events() {
+        bool disabled = false;
+        truncated_ = 0;
+        events_lost_ = 0;
+        const bool sound =
+            ring_.read([&](const ::perf_event_header& header, std::span<const std::byte> rest) {
+                if (header.type == PERF_RECORD_AUX) {
+                    disabled = one_area(rest) || disabled;
+                } else if (header.type == PERF_RECORD_LOST) {
+                    // A "truncated" may be among the lost events, so assume it.
+                    note_gap(announced_, loss_cause::refused);
+                    disabled = true;
+                    count_lost_events(rest);
+                }
+            });
+        if (!sound) {
+            note_gap(announced_, loss_cause::damaged);
+            disabled = true;
+        }
+        return disabled;
+    }
     /// PERF_RECORD_AUX: u64 aux_offset, aux_size, flags. True: the event was disabled with it.
     [[nodiscard]] bool one_area(std::span<const std::byte> rest) {
         std::array<std::uint64_t, 3> words{};
@@ -276,20 +291,41 @@ private:
         before_looked_.reset();
         time_.begin(looked_, 0);
         measured_to_ = aux_.seen_to();
+        padding_before_ = aux_.padding();
     }
-    /// A look at the area: the end of one time, and the beginning of the next.
-    void next_time(std::optional<std::uint64_t> now, bool disabled) noexcept {
-        const std::uint64_t seen_to = aux_.seen_to();
-        const std::uint64_t came = seen_to > measured_to_ ? seen_to - measured_to_ : 0;
-        time_.end(now, came / bts_record_bytes, disabled || came > area_.bytes().size());
+    /// Bytes since the last look.
+    [[nodiscard]] std::uint64_t came() const noexcept {
+        const std::uint64_t now = aux_.seen_to();
+        return now > measured_to_ ? now - measured_to_ : 0;
+    }
+    /// The kernel has disabled the event: the advice, for the gap that is read next.
+    void note_loss(std::optional<std::uint64_t> now) noexcept {
+        if (snapshot_) return;
+        const std::uint64_t bytes = (std::min)(came(), std::uint64_t{area_.bytes().size()});
+        const std::uint64_t spare = spare_bytes();  // perhaps padding, and no records
+        time_.end(now, bytes > spare ? (bytes - spare) / bts_record_bytes : 0, true);
         if (truncated_ != 0) {
             unreported_ = advice_ = advise_area();
         } else if (events_lost_ != 0) {
             unreported_ = advice_ = advise_events();
         }
-        measured_to_ = seen_to;
+    }
+    /// After a look at the area, when its records were read: the end of one time, unless there was
+    /// a loss, and the beginning of the next.
+    void next_time(std::optional<std::uint64_t> now, bool disabled) noexcept {
+        if (snapshot_) return;
+        const std::uint64_t padding = aux_.padding() - padding_before_;
+        const std::uint64_t records = came() / bts_record_bytes;
+        if (!disabled)
+            time_.end(now, records > padding ? records - padding : 0,
+                      came() > area_.bytes().size());
+        padding_before_ = aux_.padding();
+        measured_to_ = aux_.seen_to();
         before_looked_ = std::exchange(looked_, now);
         time_.begin(now, 0);
+    }
+    [[nodiscard]] std::uint64_t spare_bytes() const noexcept {
+        return bts_spare_bytes(area_.bytes().size(), watermark_);
     }
     [[nodiscard]] loss_advice setting() const noexcept {
         loss_advice out;
@@ -302,16 +338,48 @@ private:
     }
     [[nodiscard]] loss_advice advise_area() const noexcept {
         loss_advice out = setting();
-        time_.advise(out, bts_spare_bytes / bts_record_bytes, held_);
+        // The kernel may have stored up to a watermark before this time, and not handed it over.
+        const std::uint64_t taken = watermark_ + spare_bytes();
+        const std::uint64_t spare = (taken + bts_record_bytes - 1) / bts_record_bytes;
+        time_.advise(out, spare, held_);
         // Where the kernel gave up, and from where on nothing was free at that time.
         const std::uint64_t used = announced_ > room_from_ ? announced_ - room_from_ : 0;
-        if (used < out.bytes && used + bts_spare_bytes < out.bytes) {
+        if (used < out.bytes && used + spare_bytes() < out.bytes) {
             out.remedy = loss_remedy::none;
             out.needed_records = out.needed_bytes = out.needed_threshold = out.needed_time = 0;
+        } else if (out.remedy == loss_remedy::enough) {
+            enlarge(out, (out.needed_records - spare) * bts_record_bytes);
         } else {
             round_up(out);
         }
         return out;
+    }
+    /// The area and the watermark that are enough for so many bytes.
+    void enlarge(loss_advice& of, std::uint64_t bytes) const noexcept {
+        constexpr std::uint64_t most = std::uint64_t{1} << 62;
+        std::uint64_t area = of.bytes;
+        do {
+            area *= 2;
+        } while (area < most && (bytes >= most ||
+                                 bytes + watermark_ + bts_spare_bytes(area, watermark_) > area));
+        of.needed_bytes = area;
+        of.needed_records = area / bts_record_bytes;
+        of.needed_threshold = 0;
+        // A lower one wakes the reader earlier, and leaves less that is not handed over.
+        const std::uint64_t late = bytes > watermark_ ? bytes - watermark_ : 0;
+        for (std::uint64_t lower = watermark_ / bts_record_bytes; lower > 170; lower -= lower / 64) {
+            const std::uint64_t mark = lower * bts_record_bytes;
+            if (late < of.bytes && late + 2 * mark + bts_spare_bytes(of.bytes, mark) <= of.bytes) {
+                of.needed_threshold = lower;
+                break;
+            }
+        }
+        if (area >= most) {  // pieces so small that each is left at its beginning
+            of.remedy = loss_remedy::at_least;
+            of.needed_bytes = 2 * of.bytes;
+            of.needed_records = of.needed_bytes / bts_record_bytes;
+            of.needed_threshold = of.needed_time = 0;
+        }
     }
     /// Of a snapshot: it is overwritten, and that it was full is all that is known.
     [[nodiscard]] loss_advice advise_more() const noexcept {
@@ -363,7 +431,8 @@ private:
     std::optional<loss_advice> unreported_{};  ///< no gap has had it yet
     std::optional<std::uint64_t> looked_{};    ///< when the area was looked at last
     std::optional<std::uint64_t> before_looked_{};
-    std::uint64_t measured_to_ = 0;  ///< what `seen_to` was at the last look
+    std::uint64_t measured_to_ = 0;     ///< what `seen_to` was at the last look
+    std::uint64_t padding_before_ = 0;  ///< what `padding` was then
     std::uint64_t held_ = 0;         ///< for so long the area had to hold what came
     std::uint64_t room_from_ = 0;    ///< the tail while that came
     std::uint64_t watermark_;
