@@ -124,9 +124,10 @@ private:
             if (advice->remedy != x86::loss_remedy::none)
                 text += advice->buffer == x86::loss_buffer::aux_area
                             ? " (options --aux and --aux-watermark)"
-                        : advice->buffer == x86::loss_buffer::events ? " (option --aux-events)"
-                                                                     : " (options --buffer, in bytes, "
-                                                                       "and --threshold)";
+                        : advice->buffer == x86::loss_buffer::events
+                            ? " (option --aux-events)"
+                            : " (options --buffer, in bytes, "
+                              "and --threshold)";
         }
         complain("branch-trace", text);
     }

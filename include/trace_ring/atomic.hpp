@@ -74,8 +74,8 @@ class shared_atomic : public boost::ipc_atomic<T> {
 public:
     using base::base;
     using base::operator=;
-    using base::load, base::store, base::exchange;
     using base::compare_exchange_strong, base::compare_exchange_weak;
+    using base::load, base::store, base::exchange;
 
     template <impl::other_order Order>
     [[nodiscard, gnu::always_inline]] T load(Order order) const noexcept {

@@ -24,7 +24,8 @@ std::uint64_t both_functions(perf_bts& from) {
 }
 #endif
 
-#ifdef FAILS_none_for_gaps  // expect-only: must take a gap: write visiting\{\[\]\(const branch& one\)
+#ifdef FAILS_none_for_gaps  // expect-only: must take a gap: write visiting\{\[\]\(const branch&
+                            // one\)
 std::uint64_t none_for_gaps(perf_bts& from) {
     return from.read(visiting{[](const branch&) {}});
 }
@@ -46,7 +47,8 @@ std::uint64_t by_value(perf_bts& from) {
 }
 #endif
 
-#ifdef FAILS_functions_that_may_change_the_record  // expect-only: must take a branch: write visiting
+#ifdef FAILS_functions_that_may_change_the_record  // expect-only: must take a branch: write
+                                                   // visiting
 std::uint64_t functions_that_may_change_the_record(perf_bts& from) {
     return from.read(visiting{[](branch&) {}, [](branch_gap&) {}});
 }
@@ -69,7 +71,8 @@ std::uint64_t a_special_and_a_general_one(perf_bts& from) {
 }
 #endif
 
-#ifdef FAILS_one_lambda_for_branches  // expect-only: calls its visitor for each gap, too: write read
+#ifdef FAILS_one_lambda_for_branches  // expect-only: calls its visitor for each gap, too: write
+                                      // read
 std::uint64_t one_lambda_for_branches(perf_samples& from) {
     return from.read([](const branch&) {});
 }

@@ -20,7 +20,14 @@ template <class T>
 struct temporary {};
 struct nothing {};
 
-enum class reason : std::uint8_t { overwrites, records_of_one_size, constant, pointer, temporary, other };
+enum class reason : std::uint8_t {
+    overwrites,
+    records_of_one_size,
+    constant,
+    pointer,
+    temporary,
+    other
+};
 
 template <class T>
 inline constexpr bool is_temporary = false;
@@ -44,8 +51,10 @@ template <class T>
         return reason_of<ring<plain>>();
     } else if constexpr (requires { plain::full_policy::overwrites; }) {
         // A ring, of which only one of sub-buffers has a size of sub-buffers.
-        return requires { plain::sub_buffer_bytes; } ? reason::overwrites
-                                                     : reason::records_of_one_size;
+        return requires {
+            plain::sub_buffer_bytes;
+        }
+        ? reason::overwrites : reason::records_of_one_size;
     } else {
         return reason::other;
     }
@@ -72,11 +81,12 @@ class not_drainable {
     static_assert(why != reason::temporary,
                   "drain::session: what it drains must outlive the session: give it a name first, "
                   "and then write drain::session session(name)");
-    static_assert(why != reason::other,
-                  "drain::session: this cannot be drained: write drain::session session(object), "
-                  "where the object is a recorder (include <trace_ring/trace_ring.hpp>), a ring of "
-                  "sub-buffers that does not overwrite (include <trace_ring/rings.hpp>), or a model "
-                  "of drain::drainable");
+    static_assert(
+        why != reason::other,
+        "drain::session: this cannot be drained: write drain::session session(object), "
+        "where the object is a recorder (include <trace_ring/trace_ring.hpp>), a ring of "
+        "sub-buffers that does not overwrite (include <trace_ring/rings.hpp>), or a model "
+        "of drain::drainable");
 
 public:
     template <class... A>

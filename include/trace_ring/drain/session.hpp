@@ -11,8 +11,8 @@
 ///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
 /// @endcode
 /// Its type is named after what it drains: `session<recorder>`, `session<ring<io_trace>>`, or
-/// `session<io_trace>` for a ring by the name of its policies. Whatever cannot be drained, as a ring
-/// that overwrites, is refused by a sentence that says what to write (not_drainable.hpp).
+/// `session<io_trace>` for a ring by the name of its policies. Whatever cannot be drained, as a
+/// ring that overwrites, is refused by a sentence that says what to write (not_drainable.hpp).
 ///
 /// A visitor's exception passes through: the portion that it was given is given back as it was.
 ///
@@ -256,8 +256,8 @@ public:
 
 /// A session of a ring by the name of its policies.
 template <list_of_policies Kind>
-requires(!drainable<Kind> && !leads_to_drainable<Kind> && leads_to_drainable<ring<Kind>>)
-class session<Kind> : public session<ring<Kind>> {
+requires(!drainable<Kind> && !leads_to_drainable<Kind> &&
+         leads_to_drainable<ring<Kind>>) class session<Kind> : public session<ring<Kind>> {
     using base = session<ring<Kind>>;
 
 public:
@@ -272,7 +272,8 @@ session(T&) -> session<impl::drainable_for<T>>;
 template <class T>
 session(T&) -> session<T&>;
 template <class T>
-requires(!std::is_lvalue_reference_v<T>) session(T&&) -> session<impl::temporary<T>>;
+requires(!std::is_lvalue_reference_v<T>) session(T&&)
+->session<impl::temporary<T>>;
 session()->session<impl::nothing>;
 
 }  // namespace trace_ring::inline v1::drain

@@ -57,12 +57,13 @@ struct loss_advice {
 
     // What was measured.
     loss_cause cause = loss_cause::refused;
-    std::uint64_t lost = 0;     ///< records
-    bool lost_exactly = false;  ///< false: the number is unknown, and `lost` is the least; 0: perhaps none
-    bool timed = false;         ///< false: there is no clock, and all times are 0
-    std::uint64_t before = 0;   ///< records in the buffer when the time began
-    std::uint64_t stored = 0;   ///< records in the buffer when it was read
-    std::uint64_t time = 0;     ///< from the service before, or the start, to this one
+    std::uint64_t lost = 0;  ///< records
+    bool lost_exactly =
+        false;           ///< false: the number is unknown, and `lost` is the least; 0: perhaps none
+    bool timed = false;  ///< false: there is no clock, and all times are 0
+    std::uint64_t before = 0;  ///< records in the buffer when the time began
+    std::uint64_t stored = 0;  ///< records in the buffer when it was read
+    std::uint64_t time = 0;    ///< from the service before, or the start, to this one
     /// The highest rate without a loss so far, as records in a time; 0 in 0: none was measured.
     std::uint64_t rate_records = 0, rate_time = 0;
 
@@ -139,7 +140,8 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
         if (of.threshold != 0) out += " with the threshold at " + number(of.threshold);
     }
     if (of.lost_exactly) {
-        out += ": lost " + number(of.lost) + (events ? " events, and perhaps branches" : " records");
+        out +=
+            ": lost " + number(of.lost) + (events ? " events, and perhaps branches" : " records");
     } else {
         out += ": lost an unknown number of records, ";
         out += of.lost == 0 ? "perhaps none" : "at least " + number(of.lost);
@@ -168,8 +170,7 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
     switch (of.remedy) {
         case loss_remedy::none:
             return out + ". There was room, so no size and no " +
-                   (area ? "watermark" : "threshold") +
-                   " avoids it: the interrupt came late";
+                   (area ? "watermark" : "threshold") + " avoids it: the interrupt came late";
         case loss_remedy::at_least:
             return out + ". More is needed, at least " + buffer +
                    size(of.needed_records, of.needed_bytes) + "; how much is unknown" +
@@ -178,7 +179,8 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
             break;
     }
     out += std::string(". Enough is: ") + buffer + size(of.needed_records, of.needed_bytes);
-    if (of.threshold != 0) out += std::string(" with the same ") + (area ? "watermark" : "threshold");
+    if (of.threshold != 0)
+        out += std::string(" with the same ") + (area ? "watermark" : "threshold");
     if (of.needed_threshold != 0) {
         out += area ? "; or the watermark at " + number(of.needed_threshold * of.record_bytes)
                     : "; or the threshold at " + number(of.needed_threshold);

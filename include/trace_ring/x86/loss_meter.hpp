@@ -66,8 +66,7 @@ public:
         if (lost || !sound_ || filled <= before_ || time_ == 0) return;
         const std::uint64_t came = filled - before_;
         // came / time > rate_records / rate_time, compared without a loss of digits
-        if (rate_time_ == 0 ||
-            impl::times_over(came, rate_time_, time_, false) >= rate_records_) {
+        if (rate_time_ == 0 || impl::times_over(came, rate_time_, time_, false) >= rate_records_) {
             rate_records_ = came;
             rate_time_ = time_;
         }

@@ -213,8 +213,8 @@ BOOST_AUTO_TEST_CASE(each_advice_of_random_loads_is_enough_and_the_next_setting_
         for (int n = 0; n < 5; ++n) latencies.push_back(below(records - threshold));
         latencies.push_back(records - threshold + below(100));
         const outcome lost = interrupts(records, threshold, latencies, period);
-        BOOST_TEST_CONTEXT(records << " records, threshold " << threshold << ", each "
-                                   << period << " ns, last " << latencies.back()) {
+        BOOST_TEST_CONTEXT(records << " records, threshold " << threshold << ", each " << period
+                                   << " ns, last " << latencies.back()) {
             BOOST_TEST_REQUIRE(lost.advice.has_value());
             const loss_advice& advice = *lost.advice;
             BOOST_TEST_REQUIRE((advice.remedy == loss_remedy::enough));

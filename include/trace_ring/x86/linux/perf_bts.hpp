@@ -49,9 +49,9 @@
 namespace trace_ring::inline v1::x86 {
 
 struct perf_bts_options {
-    ::pid_t thread = 0;                ///< 0: the calling one
-    int cpu = -1;                      ///< -1: any
-    std::size_t aux_bytes = 4 << 20;   ///< for branches; a power of two of pages
+    ::pid_t thread = 0;               ///< 0: the calling one
+    int cpu = -1;                     ///< -1: any
+    std::size_t aux_bytes = 4 << 20;  ///< for branches; a power of two of pages
     /// Bytes of the area after which the kernel wakes the reader, at most all; 0: half of the area.
     /// A snapshot wakes nobody, so it must be 0 for one.
     std::uint32_t aux_watermark = 0;
@@ -62,10 +62,10 @@ struct perf_bts_options {
 };
 
 /// Bytes of an AUX area that the kernel may leave free, at most, when it gives up. It allocates the
-/// area in pieces of about the watermark's size, and leaves a piece early if no more than 4080 bytes
-/// and a record are free in it (BTS_SAFETY_MARGIN in arch/x86/events/intel/bts.c, rb_alloc_aux in
-/// kernel/events/ring_buffer.c); this counts each piece, the one it begins in, and the end of the
-/// room. If the machine's memory is in smaller pieces, it may be more.
+/// area in pieces of about the watermark's size, and leaves a piece early if no more than 4080
+/// bytes and a record are free in it (BTS_SAFETY_MARGIN in arch/x86/events/intel/bts.c,
+/// rb_alloc_aux in kernel/events/ring_buffer.c); this counts each piece, the one it begins in, and
+/// the end of the room. If the machine's memory is in smaller pieces, it may be more.
 [[nodiscard]] constexpr std::uint64_t bts_spare_bytes(std::uint64_t area,
                                                       std::uint64_t watermark) noexcept {
     const std::uint64_t piece = std::bit_floor(watermark < 4096 ? 4096 : watermark);
@@ -360,14 +360,15 @@ private:
         std::uint64_t area = of.bytes;
         do {
             area *= 2;
-        } while (area < most && (bytes >= most ||
-                                 bytes + watermark_ + bts_spare_bytes(area, watermark_) > area));
+        } while (area < most &&
+                 (bytes >= most || bytes + watermark_ + bts_spare_bytes(area, watermark_) > area));
         of.needed_bytes = area;
         of.needed_records = area / bts_record_bytes;
         of.needed_threshold = 0;
         // A lower one wakes the reader earlier, and leaves less that is not handed over.
         const std::uint64_t late = bytes > watermark_ ? bytes - watermark_ : 0;
-        for (std::uint64_t lower = watermark_ / bts_record_bytes; lower > 170; lower -= lower / 64) {
+        for (std::uint64_t lower = watermark_ / bts_record_bytes; lower > 170;
+             lower -= lower / 64) {
             const std::uint64_t mark = lower * bts_record_bytes;
             if (late < of.bytes && late + 2 * mark + bts_spare_bytes(of.bytes, mark) <= of.bytes) {
                 of.needed_threshold = lower;
@@ -433,8 +434,8 @@ private:
     std::optional<std::uint64_t> before_looked_{};
     std::uint64_t measured_to_ = 0;     ///< what `seen_to` was at the last look
     std::uint64_t padding_before_ = 0;  ///< what `padding` was then
-    std::uint64_t held_ = 0;         ///< for so long the area had to hold what came
-    std::uint64_t room_from_ = 0;    ///< the tail while that came
+    std::uint64_t held_ = 0;            ///< for so long the area had to hold what came
+    std::uint64_t room_from_ = 0;       ///< the tail while that came
     std::uint64_t watermark_;
     std::uint64_t truncated_ = 0;    ///< how often, in the events that were read last
     std::uint64_t events_lost_ = 0;  ///< by the same events
