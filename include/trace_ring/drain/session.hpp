@@ -244,7 +244,7 @@ template <leads_to_drainable T>
 using drainable_for = std::remove_cvref_t<decltype(drainable_of(std::declval<T&>()))>;
 }  // namespace impl
 
-/// A session by the name of what leads to a drainable: a recorder, or a ring.
+/// A session that is named after a recorder or a ring, which lead to a drainable.
 template <class Source>
 requires leads_to_drainable<std::remove_reference_t<Source>>
 class session<Source> : public session<impl::drainable_for<std::remove_reference_t<Source>>> {

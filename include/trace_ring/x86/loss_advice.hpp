@@ -9,7 +9,7 @@
 ///   const x86::ds_service done = store.interrupt(visit);
 ///   if (done.advice) std::fputs(to_string(*done.advice).c_str(), stderr);
 ///   // a branch buffer of 16 records with the threshold at 8: lost an unknown number of records,
-///   // perhaps none, in 280 ns at 100000000 records a second. Enough is: a buffer of 29 records
+///   // possibly none, in 280 ns at 100000000 records a second. Enough is: a buffer of 29 records
 ///   // with the same threshold; or a service every 150 ns
 /// @endcode
 /// A processor does not count the records that it had no room for. So the advice follows from a
@@ -58,9 +58,9 @@ struct loss_advice {
     // What was measured.
     loss_cause cause = loss_cause::refused;
     std::uint64_t lost = 0;  ///< records
-    bool lost_exactly =
-        false;           ///< false: the number is unknown, and `lost` is the least; 0: perhaps none
-    bool timed = false;  ///< false: there is no clock, and all times are 0
+    /// False: the number is unknown, and `lost` is the least number; 0: possibly none was lost.
+    bool lost_exactly = false;
+    bool timed = false;        ///< false: there is no clock, and all times are 0
     std::uint64_t before = 0;  ///< records in the buffer when the time began
     std::uint64_t stored = 0;  ///< records in the buffer when it was read
     std::uint64_t time = 0;    ///< from the service before, or the start, to this one
@@ -86,7 +86,7 @@ namespace impl {
 [[nodiscard]] constexpr std::uint64_t times_over(std::uint64_t a, std::uint64_t b, std::uint64_t c,
                                                  bool up) noexcept {
     if (c == 0) return ~std::uint64_t{0};
-    // One bit of `a` after the other: quotient and rest of what was seen of it, times b.
+    // One bit of `a` after the other: quotient and rest of the bits so far, times b.
     std::uint64_t quotient = 0, rest = 0;
     const std::uint64_t whole = b / c, part = b % c;
     for (int bit = 63; bit >= 0; --bit) {
@@ -141,10 +141,10 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
     }
     if (of.lost_exactly) {
         out +=
-            ": lost " + number(of.lost) + (events ? " events, and perhaps branches" : " records");
+            ": lost " + number(of.lost) + (events ? " events, and possibly branches" : " records");
     } else {
         out += ": lost an unknown number of records, ";
-        out += of.lost == 0 ? "perhaps none" : "at least " + number(of.lost);
+        out += of.lost == 0 ? "possibly none" : "at least " + number(of.lost);
     }
     if (of.lost_exactly) {
         // No rate is needed.

@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(without_a_clock_the_advice_says_so) {
     BOOST_TEST(lost.advice->needed_records == 17U);
     BOOST_TEST(to_string(*lost.advice) ==
                "a branch buffer of 16 records with the threshold at 8: lost an unknown number of "
-               "records, perhaps none, in an unknown time (no clock). More is needed, at least a "
+               "records, possibly none, in an unknown time (no clock). More is needed, at least a "
                "buffer of 17 records; how much is unknown");
 }
 
@@ -411,22 +411,23 @@ BOOST_AUTO_TEST_CASE(the_time_in_which_a_store_is_ended_does_not_count) {
 BOOST_AUTO_TEST_CASE(an_advice_reads_as_a_sentence) {
     BOOST_TEST(to_string(*interrupts(16, 8, {2, 20}).advice) ==
                "a branch buffer of 16 records with the threshold at 8: lost an unknown number of "
-               "records, perhaps none, in 280 ns at 100000000 records a second. Enough is: a "
+               "records, possibly none, in 280 ns at 100000000 records a second. Enough is: a "
                "buffer of 29 records with the same threshold; or a service every 150 ns");
     BOOST_TEST(to_string(*interrupts(64, 48, {2, 20}).advice) ==
                "a branch buffer of 64 records with the threshold at 48: lost an unknown number of "
-               "records, perhaps none, in 680 ns at 100000000 records a second. Enough is: a "
+               "records, possibly none, in 680 ns at 100000000 records a second. Enough is: a "
                "buffer of 69 records with the same threshold; or the threshold at 43; or a service "
                "every 630 ns");
     BOOST_TEST(to_string(*interrupts(16, 8, {20}).advice) ==
                "a branch buffer of 16 records with the threshold at 8: lost an unknown number of "
-               "records, perhaps none, in 280 ns at an unknown rate, at least 57142857 records a "
+               "records, possibly none, in 280 ns at an unknown rate, at least 57142857 records a "
                "second. More is needed, at least a buffer of 17 records; how much is unknown until "
                "a time as fast passes without a loss");
-    BOOST_TEST(to_string(*polled(sized(64, 0, x86::bts_mode::circular), {10, 90}).advice) ==
-               "a branch buffer of 64 records: lost an unknown number of records, perhaps none, in "
-               "900 ns at 100000000 records a second. Enough is: a buffer of 91 records; or a "
-               "service every 630 ns");
+    BOOST_TEST(
+        to_string(*polled(sized(64, 0, x86::bts_mode::circular), {10, 90}).advice) ==
+        "a branch buffer of 64 records: lost an unknown number of records, possibly none, in "
+        "900 ns at 100000000 records a second. Enough is: a buffer of 91 records; or a "
+        "service every 630 ns");
     loss_advice exactly;
     exactly.records = 10;
     exactly.threshold = 10;

@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(without_a_clock_there_is_no_rate) {
     BOOST_TEST((t.gaps[0].advice->remedy == loss_remedy::at_least));
     BOOST_TEST(to_string(*t.gaps[0].advice) ==
                "an AUX area of 16384 bytes with the watermark at 8184: lost an unknown number of "
-               "records, perhaps none, in an unknown time (no clock). More is needed, at least an "
+               "records, possibly none, in an unknown time (no clock). More is needed, at least an "
                "area of 32768 bytes; how much is unknown");
 }
 
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(lost_events_are_a_matter_of_their_own_ring) {
     BOOST_TEST((advice.remedy == loss_remedy::enough));
     BOOST_TEST(advice.needed_bytes == 2 * page);
     BOOST_TEST(to_string(advice) ==
-               "an event ring of 4096 bytes: lost 72 events, and perhaps branches. Enough is: a "
+               "an event ring of 4096 bytes: lost 72 events, and possibly branches. Enough is: a "
                "ring of 8192 bytes");
     BOOST_TEST(run(2 * page).lost == 0U);
 }

@@ -302,7 +302,7 @@ private:
     void note_loss(std::optional<std::uint64_t> now) noexcept {
         if (snapshot_) return;
         const std::uint64_t bytes = (std::min)(came(), std::uint64_t{area_.bytes().size()});
-        const std::uint64_t spare = spare_bytes();  // perhaps padding, and no records
+        const std::uint64_t spare = spare_bytes();  // this may be padding, and no records
         time_.end(now, bytes > spare ? (bytes - spare) / bts_record_bytes : 0, true);
         if (truncated_ != 0) {
             unreported_ = advice_ = advise_area();
