@@ -108,11 +108,30 @@ public:
                          " drains: %s\n",
                          writer.branches(), writer.threads(), writer.threads() == 1 ? "" : "s",
                          how_much.c_str(), writer.drains(), wanted_.output.c_str());
+            tell_gaps();
         }
         return launching::exit_status(status);
     }
 
 private:
+    /// How many places have lost branches, and how to avoid it, with the options of this program.
+    void tell_gaps() const {
+        if (writer.gaps() == 0) return;
+        std::string text = "branches may be missing in " + std::to_string(writer.gaps()) +
+                           (writer.gaps() == 1 ? " place" : " places");
+        if (const auto& advice = writer.advice()) {
+            text += ": " + to_string(*advice);
+            if (advice->remedy != x86::loss_remedy::none)
+                text += advice->buffer == x86::loss_buffer::aux_area
+                            ? " (options --aux and --aux-watermark)"
+                        : advice->buffer == x86::loss_buffer::events
+                            ? " (option --aux-events)"
+                            : " (options --buffer, in bytes, "
+                              "and --threshold)";
+        }
+        complain("branch-trace", text);
+    }
+
     [[nodiscard]] static std::uint64_t threshold_of(const options& wanted) {
         return wanted.threshold != 0 ? wanted.threshold : wanted.buffer / 48;
     }
@@ -177,7 +196,11 @@ int trace(const options& wanted) {
     if (wanted.from == source::step) return by_steps(wanted, "asked for");
     try {
         launched_program program(wanted.command);
-        x86::perf_bts source({.thread = program.process(), .on_exec = true});
+        x86::perf_bts source({.thread = program.process(),
+                              .aux_bytes = wanted.aux,
+                              .aux_watermark = wanted.aux_watermark,
+                              .data_bytes = wanted.aux_events,
+                              .on_exec = true});
         return by_store(wanted, program, source,
                         wanted.from == source::bts ? "asked for" : "this machine has it");
     } catch (const x86::perf_unavailable& error) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_source.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
 
 #include "branch_log.hpp"
 #include "process_maps.hpp"
@@ -60,7 +62,7 @@ public:
         if (gap.thread == 0) finish();
         traced& t = of(gap.thread != 0 ? gap.thread : last_);
         drain(t);
-        log_.gap(t.process, t.thread, gap.count, to_string(gap.cause));
+        gap_in(t, gap.count, std::string(to_string(gap.cause)), gap.advice);
     }
 
     /// What is left in the stores. To be called at the end, and whenever the trace is to be whole.
@@ -71,6 +73,10 @@ public:
     [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }
     [[nodiscard]] std::size_t threads() const noexcept { return threads_.size(); }
     [[nodiscard]] std::uint64_t drains() const noexcept { return drains_; }
+    /// Places where branches are missing, or may be.
+    [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
+    /// Of all gaps, the advice that asks for the most; empty: none has one.
+    [[nodiscard]] const std::optional<x86::loss_advice>& advice() const noexcept { return advice_; }
 
 private:
     using store64 = thread_store<trace_ring::record::lp64>;
@@ -160,6 +166,16 @@ private:
         }
     }
 
+    void gap_in(traced& t, std::uint64_t count, std::string why,
+                const std::optional<x86::loss_advice>& advice) {
+        ++gaps_;
+        if (advice) {
+            why += ": " + to_string(*advice);
+            if (!advice_ || advice->needed_bytes >= advice_->needed_bytes) advice_ = advice;
+        }
+        log_.gap(t.process, t.thread, count, why);
+    }
+
     void drain(traced& t) {
         const bool empty = std::visit([](auto& store) { return store.empty(); }, *t.store);
         if (empty) return;
@@ -171,9 +187,8 @@ private:
                 session.finish_records([&](const auto& record) {
                     log_.branch(store.kind_of(record), record.from, record.to);
                 });
-                if (const auto lost = session.lost().total(); lost != 0) {
-                    log_.gap(t.process, t.thread, lost, "the buffer was full");
-                }
+                if (const auto lost = session.lost().total(); lost != 0)
+                    gap_in(t, lost, "the buffer was full", session.advice());
             },
             *t.store);
         look(t.process);
@@ -188,6 +203,8 @@ private:
     traced* last_of_ = nullptr;
     std::uint64_t drains_ = 0;
     std::uint64_t branches_ = 0;
+    std::uint64_t gaps_ = 0;
+    std::optional<x86::loss_advice> advice_;
 };
 
 }  // namespace branches

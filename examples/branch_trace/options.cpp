@@ -35,6 +35,23 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Records at which a store is drained (half of the buffer)")
         ->option_text("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
+    app.add_option("--aux", into.aux,
+                   "For bts: bytes of the area into which the kernel lets the processor store, a "
+                   "power of two (4M)")
+        ->option_text("SIZE")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::size_t{4096}, std::size_t{1} << 30));
+    app.add_option("--aux-watermark", into.aux_watermark,
+                   "For bts: bytes of that area after which it is read (half of it)")
+        ->option_text("SIZE")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 30));
+    app.add_option("--aux-events", into.aux_events,
+                   "For bts: bytes of the ring of the kernel's events about it, a power of two "
+                   "(64K)")
+        ->option_text("SIZE")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::size_t{4096}, std::size_t{1} << 30));
     app.add_option("--output", into.output,
                    "The trace file (branch.trace); an older trace of that name is replaced")
         ->option_text("FILE");

@@ -20,8 +20,11 @@ using launching::failed;
 
 struct options {
     source from = source::automatic;
-    std::size_t buffer = std::size_t{64} << 10;  ///< bytes of each thread's store
-    std::uint64_t threshold = 0;                 ///< records; 0: when the buffer is half full
+    std::size_t buffer = std::size_t{64} << 10;      ///< bytes of each thread's store
+    std::uint64_t threshold = 0;                     ///< records; 0: when the buffer is half full
+    std::size_t aux = std::size_t{4} << 20;          ///< bytes of the kernel's AUX area, for bts
+    std::uint32_t aux_watermark = 0;                 ///< bytes; 0: half of the area
+    std::size_t aux_events = std::size_t{64} << 10;  ///< bytes of the ring of events about it
     std::string output = "branch.trace";
     std::uint64_t size = std::uint64_t{64} << 20;  ///< of the trace
     bool follow_forks = false;

@@ -6,7 +6,8 @@
 /// One traced thread's branches in the layout of the debug store, stored by this program where a
 /// processor would: base, index, absolute maximum and threshold in a management area, the records
 /// behind each other from the base on, in the model of the traced program. A session of drain/
-/// empties it.
+/// empties it. What finds no room is counted, so the buffer and the threshold that would have been
+/// enough are known exactly.
 ///
 /// In a record's flags a processor sets bit 4 alone, if at all. Here bits 8 to 15 are the
 /// branch's kind, where the source tells it.
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -27,6 +29,8 @@
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
+#include <trace_ring/x86/loss_meter.hpp>
 
 #include "branch_events.hpp"
 
@@ -87,6 +91,7 @@ public:
         area_.bts.maximum = linear(first_ + records_);
         const std::uint64_t at = std::clamp<std::uint64_t>(threshold, 1, records_);
         area_.bts.threshold = linear(first_ + at);
+        threshold_ = at;
     }
 
     /// One taken branch. True: the threshold is reached, which is when a processor interrupts.
@@ -140,7 +145,14 @@ public:
         return what.records_.size();
     }
     /// What was refused came after all that is stored.
-    [[nodiscard]] trace_ring::loss_counts rest() noexcept { return std::exchange(lost_, {}); }
+    [[nodiscard]] trace_ring::loss_counts rest() noexcept {
+        if (const std::uint64_t lost = lost_.total(); lost != 0) advice_ = advise(lost);
+        return std::exchange(lost_, {});
+    }
+    /// How to avoid the newest loss; empty: there was none.
+    [[nodiscard]] const std::optional<trace_ring::x86::loss_advice>& advice() const noexcept {
+        return advice_;
+    }
 
 private:
     static constexpr unsigned kind_shift = 8;
@@ -151,11 +163,26 @@ private:
     [[nodiscard]] static address linear(const record_type* at) noexcept {
         return static_cast<address>(reinterpret_cast<std::uintptr_t>(at));
     }
+    [[nodiscard]] trace_ring::x86::loss_advice advise(std::uint64_t lost) const noexcept {
+        trace_ring::x86::loss_advice out;
+        out.record_bytes = sizeof(record_type);
+        out.bytes = records_ * sizeof(record_type);
+        out.records = records_;
+        out.threshold = threshold_;
+        out.lost = lost;
+        out.lost_exactly = true;
+        trace_ring::x86::loss_meter full;
+        full.begin({}, 0);
+        full.end({}, records_, true);
+        full.advise(out, 0);
+        return out;
+    }
     [[nodiscard]] std::size_t stored() const noexcept {
         return static_cast<std::size_t>(area_.bts.index - area_.bts.base) / sizeof(record_type);
     }
 
     std::size_t records_;
+    std::uint64_t threshold_ = 0;
     store_memory memory_;
     trace_ring::x86::ds_area<Model>& area_;
     record_type* first_;
@@ -163,9 +190,10 @@ private:
     bool attached_ = false;
     bool fresh_ = true;
     trace_ring::loss_counts lost_;
+    std::optional<trace_ring::x86::loss_advice> advice_;
 };
 
-static_assert(trace_ring::drain::drainable<thread_store<trace_ring::record::lp64>>);
-static_assert(trace_ring::drain::drainable<thread_store<trace_ring::record::ilp32>>);
+static_assert(trace_ring::drain::advises<thread_store<trace_ring::record::lp64>>);
+static_assert(trace_ring::drain::advises<thread_store<trace_ring::record::ilp32>>);
 
 }  // namespace branches

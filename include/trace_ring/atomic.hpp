@@ -9,7 +9,8 @@
 ///
 /// `atomic<T>` is for words of one process, `shared_atomic<T>` for words that other processes (of
 /// either word size) map too: address-free, lock-free, naturally aligned also on i386, where a
-/// plain 64-bit member is aligned to four bytes.
+/// plain 64-bit member is aligned to four bytes. Its orders are `trace_ring::acquire` and so on;
+/// those of std::memory_order do as well.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +39,88 @@ inline constexpr memory_order seq_cst = boost::memory_order_seq_cst;
 template <class T>
 using atomic = boost::atomic<T>;
 
+namespace impl {
+
+/// Orders by other names than Boost's: std::memory_order, which this header does not include.
+template <class Order>
+concept other_order = !__is_same(Order, memory_order) && requires {
+    Order::relaxed;
+    Order::acquire;
+    Order::release;
+    Order::acq_rel;
+    Order::seq_cst;
+};
+
+[[nodiscard, gnu::always_inline]] constexpr memory_order order_of(memory_order order) noexcept {
+    return order;
+}
+/// The same order here. Any other value of it (consume) is as strong as acquire.
+template <other_order Order>
+[[nodiscard, gnu::always_inline]] constexpr memory_order order_of(Order other) noexcept {
+    return other == Order::relaxed   ? relaxed
+           : other == Order::release ? release
+           : other == Order::acq_rel ? acq_rel
+           : other == Order::seq_cst ? seq_cst
+                                     : acquire;
+}
+
+}  // namespace impl
+
+/// Boost's atomic, with its functions, which also take the orders of std::memory_order.
 template <class T>
-using shared_atomic = boost::ipc_atomic<T>;
+class shared_atomic : public boost::ipc_atomic<T> {
+    using base = boost::ipc_atomic<T>;
+
+public:
+    using base::base;
+    using base::operator=;
+    using base::compare_exchange_strong, base::compare_exchange_weak;
+    using base::load, base::store, base::exchange;
+
+    template <impl::other_order Order>
+    [[nodiscard, gnu::always_inline]] T load(Order order) const noexcept {
+        return base::load(impl::order_of(order));
+    }
+    template <impl::other_order Order>
+    [[gnu::always_inline]] void store(T value, Order order) noexcept {
+        base::store(value, impl::order_of(order));
+    }
+    template <impl::other_order Order>
+    [[gnu::always_inline]] T exchange(T value, Order order) noexcept {
+        return base::exchange(value, impl::order_of(order));
+    }
+    template <impl::other_order... Order>
+    [[gnu::always_inline]] bool compare_exchange_strong(T& expected, T desired,
+                                                        Order... orders) noexcept {
+        return base::compare_exchange_strong(expected, desired, impl::order_of(orders)...);
+    }
+    template <impl::other_order... Order>
+    [[gnu::always_inline]] bool compare_exchange_weak(T& expected, T desired,
+                                                      Order... orders) noexcept {
+        return base::compare_exchange_weak(expected, desired, impl::order_of(orders)...);
+    }
+    // Not for every T, so these are compiled only where they are called.
+    template <class Order = memory_order>
+    [[gnu::always_inline]] T fetch_add(T value, Order order = seq_cst) noexcept {
+        return base::fetch_add(value, impl::order_of(order));
+    }
+    template <class Order = memory_order>
+    [[gnu::always_inline]] T fetch_sub(T value, Order order = seq_cst) noexcept {
+        return base::fetch_sub(value, impl::order_of(order));
+    }
+    template <class Order = memory_order>
+    [[gnu::always_inline]] T fetch_and(T value, Order order = seq_cst) noexcept {
+        return base::fetch_and(value, impl::order_of(order));
+    }
+    template <class Order = memory_order>
+    [[gnu::always_inline]] T fetch_or(T value, Order order = seq_cst) noexcept {
+        return base::fetch_or(value, impl::order_of(order));
+    }
+    template <class Order = memory_order>
+    [[gnu::always_inline]] T fetch_xor(T value, Order order = seq_cst) noexcept {
+        return base::fetch_xor(value, impl::order_of(order));
+    }
+};
 
 /// An atomic pointer that can be constant-initialised to an address, which Boost's cannot: for
 /// words needed before the first constructor runs. Read and written as a word.

@@ -16,6 +16,7 @@ FILE holds cases and their twins, each behind a macro of its own:
 
 The includes that FILE begins with are parsed once for all cases.
 The regular expression after `expect:` must match the message of a failed static_assert;
+`expect-only:` must match it, too, and there must be no other error: all that a user reads.
 `expect-error:` is for a constraint that has none, and matches any error. Every case has a twin,
 as like it as can be; the twins are compiled together, so their names must differ.
 """
@@ -31,12 +32,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from precompiled import first_includes, precompile  # noqa: E402
 
 CASE = re.compile(r"^\s*#\s*if(?:def)?\b.*\bFAILS_(\w+)")
-FULL_CASE = re.compile(r"^\s*#\s*ifdef\s+FAILS_(\w+)\s*//\s*expect(-error)?:\s*(\S.*?)\s*$")
+FULL_CASE = re.compile(r"^\s*#\s*ifdef\s+FAILS_(\w+)\s*//\s*expect(-error|-only)?:\s*(\S.*?)\s*$")
 TWIN = re.compile(r"^\s*#\s*ifdef\s+PASSES_(\w+)\s*$")
 
 
 def parse(path):
-    """The cases as (name, regex, any error?), or the faults of the file itself."""
+    """The cases as (name, regex, "", "-only" or "-error"), or the faults of the file itself."""
     cases, twins, faults = [], [], []
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -45,7 +46,7 @@ def parse(path):
             if not CASE.match(line):
                 continue
             if case := FULL_CASE.match(line):
-                cases.append((case[1], case[3], bool(case[2])))
+                cases.append((case[1], case[3], case[2] or ""))
             else:
                 faults.append(f"{path}:{number}: a case without '// expect: <regex>'")
     names = [name for name, _, _ in cases]
@@ -67,12 +68,14 @@ def compile_with(command, path, names):
 
 def check_case(command, path, case):
     """What is wrong with one case, or nothing."""
-    name, expected, any_error = case
+    name, expected, kind = case
     status, output = compile_with(command, path, [f"FAILS_{name}"])
     if status == 0:
         return f"{path}: FAILS_{name} compiles"
     errors = [line for line in output.splitlines() if re.search(r"\berror: ", line)]
-    if not any_error:
+    if kind == "-only" and len(errors) != 1:
+        return f"{path}: FAILS_{name} has {len(errors)} errors instead of one:\n{output}"
+    if kind != "-error":
         errors = [line for line in errors if re.search(r"static[ _]assert", line)]
     if any(re.search(expected, line) for line in errors):
         return ""
@@ -115,6 +118,7 @@ def self_test(command):
         "another message": SOUND.replace("expect: must be small", "expect: must be large"),
         "an error that is no static_assert": SOUND.replace("small<int> big", "int must be small"),
         "a twin that does not compile": SOUND.replace("small<char> good", "small<int> good"),
+        "a second error": SOUND.replace("expect:", "expect-only:").replace("big;", "big; none two;"),
         "no twin": SOUND.replace("PASSES_size", "PASSES_other"),
         "no expectation": SOUND.replace("// expect", "// expects"),
         "no cases": "int nothing;\n",
@@ -128,8 +132,9 @@ def self_test(command):
             return check(path, command)
 
         missed = [name for name, text in planted.items() if not faults_of(text)]
-        if faults := faults_of(SOUND):
-            missed.append("a sound file was refused: " + "\n".join(faults))
+        for sound in (SOUND, SOUND.replace("expect:", "expect-only:")):
+            if faults := faults_of(sound):
+                missed.append("a sound file was refused: " + "\n".join(faults))
     for name in missed:
         print("not found:", name)
     return 1 if missed else 0

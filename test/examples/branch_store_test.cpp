@@ -28,6 +28,7 @@
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/x86/branch_source.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
 
 BOOST_AUTO_TEST_SUITE(branch_store)
 
@@ -106,6 +107,32 @@ BOOST_AUTO_TEST_CASE(what_is_drained_from_it_is_what_was_stored_and_refused_reco
     what_is_drained_is_what_was_stored<ilp32>();
 }
 
+BOOST_AUTO_TEST_CASE(a_store_that_was_full_advises_the_buffer_that_is_exactly_enough) {
+    constexpr std::size_t record = 24;
+    const auto drained = [](std::size_t records, std::uint64_t threshold) {
+        branches::thread_store<lp64> store(records * record, threshold);
+        // It is drained two branches after the threshold was reached, and the load is six at least.
+        std::uint64_t after = 0;
+        for (std::uint64_t i = 0; i < 6 || after < 3; ++i)
+            if (store.store(branch_kind::call, i, i)) ++after;
+        trace_ring::drain::session session(store);
+        session.finish([](const auto&) {});
+        BOOST_TEST((session.lost().total() != 0) == session.advice().has_value());
+        return session.advice();
+    };
+    const auto advice = drained(4, 4);
+    BOOST_TEST_REQUIRE(advice.has_value());
+    BOOST_TEST(advice->lost_exactly);
+    BOOST_TEST(advice->lost == 2U);
+    BOOST_TEST(advice->needed_records == 6U);
+    BOOST_TEST(advice->needed_bytes == 6 * record);
+    BOOST_TEST(!drained(advice->needed_records, 4).has_value());
+    BOOST_TEST(drained(advice->needed_records - 1, 4).has_value());
+    BOOST_TEST(to_string(*advice) ==
+               "a branch buffer of 4 records with the threshold at 4: lost 2 records. Enough is: a "
+               "buffer of 6 records with the same threshold; or the threshold at 2");
+}
+
 BOOST_AUTO_TEST_CASE(a_store_has_room_for_one_record_at_least) {
     branches::thread_store<lp64> store(1, 1);
     BOOST_TEST(store.store(branch_kind::jump, 1, 2));
@@ -137,6 +164,8 @@ BOOST_AUTO_TEST_CASE(a_source_without_kinds_and_with_gaps_is_written_as_it_comes
             writer(x86::branch(here + i, here).set_thread(self));
             if (i == 12) writer(x86::branch_gap{7, trace_ring::loss_cause::refused, self});
         }
+        BOOST_TEST(writer.gaps() == 1U);
+        BOOST_TEST(!writer.advice().has_value());
         BOOST_TEST(writer.branches() == 25U);
         BOOST_TEST(writer.drains() == 3U);  // by the threshold, for the gap, and by the threshold
         writer.finish();
@@ -161,6 +190,41 @@ BOOST_AUTO_TEST_CASE(a_source_without_kinds_and_with_gaps_is_written_as_it_comes
         if (note.what.starts_with("a gap")) gap = note.what;
     }
     BOOST_TEST(gap == "a gap of 7 branches: refused");
+}
+
+BOOST_AUTO_TEST_CASE(a_gap_is_written_with_the_advice_how_to_avoid_it) {
+    const scratch_file file;
+    file.remove();
+    const auto self = static_cast<std::uint32_t>(::getpid());
+    namespace x86 = trace_ring::x86;
+    x86::loss_advice small, large;
+    small.buffer = large.buffer = x86::loss_buffer::aux_area;
+    small.needed_bytes = 8192;
+    large.needed_bytes = 16384;
+    {
+        trace_ring::recorder_options o;
+        o.file = file.path();
+        o.size = 1 << 20;
+        trace_ring::recorder recorder(o);
+        branches::branch_log log(recorder, o.size, {"a test", "so it is", 4096, 10, "self"});
+        branches::branch_writer writer(log, 4096, 10);
+        for (const auto& advice : {small, large, small}) {
+            writer(x86::branch(1, 2).set_thread(self));
+            writer(x86::branch_gap{0, trace_ring::loss_cause::refused, self, advice});
+        }
+        BOOST_TEST(writer.gaps() == 3U);
+        BOOST_TEST((writer.advice() == large));
+    }
+    branches::code all;
+    const auto trace = branches::read_branches(file.path(), all);
+    std::vector<std::string> gaps;
+    for (const auto& note : trace.notes) {
+        if (note.what.starts_with("a gap")) gaps.push_back(note.what);
+    }
+    const std::vector<std::string> expected{"a gap: refused: " + to_string(small),
+                                            "a gap: refused: " + to_string(large),
+                                            "a gap: refused: " + to_string(small)};
+    BOOST_TEST(gaps == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_launched_program_waits_until_it_is_told_to_go) {

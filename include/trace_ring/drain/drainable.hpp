@@ -50,6 +50,8 @@
 /// |                    |         | they are forgotten then                                       |
 /// | `d.rearm()`        |         | *rearmable*: the reader is to be called again: noexcept. If   |
 /// |                    |         | it returns a bool, false: there is something to take first    |
+/// | `d.advice()`       | a value | *advises*: how to avoid the newest loss: const noexcept. As a |
+/// |                    |         | bool it is false if there was no loss                         |
 ///
 /// The smallest valid model is in test/drain: an array, and two numbers. Why it is not weaker:
 /// without `keep` a look would consume what it looks at; without `rest` the last loss would never
@@ -113,6 +115,12 @@ concept tells_causes = drainable<D> && requires(D& d) {
 template <class D>
 concept rearmable = drainable<D> && requires(D& d) {
     { d.rearm() }
+    noexcept;
+};
+
+template <class D>
+concept advises = drainable<D> && requires(const D& d) {
+    { static_cast<bool>(d.advice()) }
     noexcept;
 };
 

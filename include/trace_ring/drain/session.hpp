@@ -6,10 +6,14 @@
 /// Draining sessions: they empty a drainable in place, whole portions at a time, and tell the
 /// losses between them. A drainable has one session at a time, which ends with its scope.
 /// @code
-///   trace_ring::drain::session session(recorder);
+///   trace_ring::drain::session session(recorder);  // a recorder, a ring of sub-buffers, a store
 ///   session.for_each([](const auto& portion) { send(portion.bytes(), portion.lost()); });
 ///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
 /// @endcode
+/// Its type is named after what it drains: `session<recorder>`, `session<ring<io_trace>>`, or
+/// `session<io_trace>` for a ring by the name of its policies. Whatever cannot be drained, as a
+/// ring that overwrites, is refused by a sentence that says what to write (not_drainable.hpp).
+///
 /// A visitor's exception passes through: the portion that it was given is given back as it was.
 ///
 /// `service` is the service routine of an interrupt, as the debug store defines it, for anything
@@ -27,15 +31,23 @@
 #include <utility>
 
 #include <trace_ring/drain/drainable.hpp>
+#include <trace_ring/drain/not_drainable.hpp>
 #include <trace_ring/loss.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::drain {
+
+/// Refuses to compile: `Source` cannot be drained.
+template <class Source>
+class session : public impl::not_drainable<Source> {
+    using impl::not_drainable<Source>::not_drainable;
+};
 
 /// `Source` is a drainable, or a reference to one. Neither copied nor moved; used by one thread at
 /// a time. Must not outlive what it drains.
 template <class Source>
 requires drainable<std::remove_reference_t<Source>>
-class session {
+class session<Source> {
 public:
     using drained = std::remove_reference_t<Source>;
     using portion = typename drained::portion;
@@ -179,6 +191,11 @@ public:
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
     /// Records lost so far, by cause. `finish` adds the last ones.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+    /// How to avoid the newest loss, as the drainable knows it: for a debug store, the size or the
+    /// threshold of the buffer, or the time between two services, that is enough.
+    [[nodiscard]] decltype(auto) advice() const noexcept requires advises<drained> {
+        return std::as_const(source_).advice();
+    }
     /// The drainable.
     [[nodiscard]] drained& source() noexcept { return source_; }
 
@@ -221,10 +238,43 @@ private:
     loss_counts lost_{};
 };
 
+namespace impl {
+/// What `drainable_of` returns for a T.
+template <leads_to_drainable T>
+using drainable_for = std::remove_cvref_t<decltype(drainable_of(std::declval<T&>()))>;
+}  // namespace impl
+
+/// A session that is named after a recorder or a ring, which lead to a drainable.
+template <class Source>
+requires leads_to_drainable<std::remove_reference_t<Source>>
+class session<Source> : public session<impl::drainable_for<std::remove_reference_t<Source>>> {
+    using base = session<impl::drainable_for<std::remove_reference_t<Source>>>;
+
+public:
+    using base::base;
+};
+
+/// A session of a ring by the name of its policies.
+template <list_of_policies Kind>
+requires(!drainable<Kind> && !leads_to_drainable<Kind> &&
+         leads_to_drainable<ring<Kind>>) class session<Kind> : public session<ring<Kind>> {
+    using base = session<ring<Kind>>;
+
+public:
+    using base::base;
+};
+
 template <drainable D>
 session(D&) -> session<D&>;
 template <leads_to_drainable T>
-session(T& what) -> session<std::remove_cvref_t<decltype(drainable_of(what))>>;
+session(T&) -> session<impl::drainable_for<T>>;
+// What cannot be drained.
+template <class T>
+session(T&) -> session<T&>;
+template <class T>
+requires(!std::is_lvalue_reference_v<T>) session(T&&)
+->session<impl::temporary<T>>;
+session()->session<impl::nothing>;
 
 }  // namespace trace_ring::inline v1::drain
 

@@ -24,7 +24,8 @@
 /// |                |                | number of records; 0 is "none now"                         |
 /// | `s.ended()`    | `bool`         | there will be no more records: noexcept                    |
 /// | `s.lost()`     | `loss_counts`  | records lost so far, by cause: the sum of all gaps; one of |
-/// |                |                | unknown length counts as one record                        |
+/// |                |                | unknown length counts as one record, or as the least       |
+/// |                |                | number if that is larger                                   |
 ///
 /// `s` is used by one thread at a time. `read` may throw exceptions derived from std::system_error,
 /// and those of `v`. It is linear in the records, unless the source says otherwise.
@@ -39,10 +40,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
 
 namespace trace_ring::inline v1::x86 {
 
@@ -180,6 +183,8 @@ struct branch_gap {
     std::uint64_t count = 0;  ///< records; 0: unknown, perhaps none
     loss_cause cause = loss_cause::overwritten;
     std::uint32_t thread = 0;  ///< 0: any thread that the source follows
+    /// How to avoid the gap, if the source has a buffer whose size or threshold decides it.
+    std::optional<loss_advice> advice{};
 
     friend constexpr bool operator==(const branch_gap&, const branch_gap&) noexcept = default;
 };
@@ -229,12 +234,62 @@ concept branch_source = std::same_as<decltype(S::character), const branch_charac
     { c.lost() } -> std::convertible_to<loss_counts>;
 };
 
+/// A visitor that `read` of a branch_source can call for a branch and for a gap.
+template <class V>
+concept branch_visitor = std::invocable<V&, const branch&> && std::invocable<V&, const branch_gap&>;
+
+namespace impl {
+template <class... Visits>
+struct overloads : Visits... {
+    using Visits::operator()...;
+};
+template <class... Visits>
+struct visits {
+    static constexpr bool branches = std::invocable<overloads<Visits...>&, const branch&>;
+    static constexpr bool gaps = std::invocable<overloads<Visits...>&, const branch_gap&>;
+};
+template <>
+struct visits<> {
+    static constexpr bool branches = true, gaps = true;  // that it is empty is reported
+};
+}  // namespace impl
+
 /// Both visits in one object: `source.read(visiting{for_a_branch, for_a_gap})`.
 template <class... Visits>
 struct visiting : Visits... {
+    static_assert(sizeof...(Visits) != 0,
+                  "x86::visiting: it is empty: write "
+                  "visiting{[](const branch& one) {...}, [](const branch_gap& gap) {...}}");
+    static_assert(impl::visits<Visits...>::branches,
+                  "x86::visiting: exactly one of its functions must take a branch: write "
+                  "visiting{[](const branch& one) {...}, [](const branch_gap& gap) {...}}");
+    static_assert(impl::visits<Visits...>::gaps || !impl::visits<Visits...>::branches,
+                  "x86::visiting: exactly one of its functions must take a gap: write "
+                  "visiting{[](const branch& one) {...}, [](const branch_gap& gap) {...}}");
     using Visits::operator()...;
 };
 template <class... Visits>
 visiting(Visits...) -> visiting<Visits...>;
+
+namespace impl {
+template <class V>
+inline constexpr bool is_visiting = false;
+template <class... Visits>
+inline constexpr bool is_visiting<visiting<Visits...>> = true;
+
+/// For a `read` with a visitor that lacks one of the two functions: one sentence. A `visiting` has
+/// reported it already.
+template <class V>
+constexpr std::uint64_t refuse_visitor() noexcept {
+    constexpr bool reported = is_visiting<std::remove_cvref_t<V>>;
+    static_assert(reported || std::invocable<V&, const branch&>,
+                  "x86: read() calls its visitor for each branch: write "
+                  "read(visiting{[](const branch& one) {...}, [](const branch_gap& gap) {...}})");
+    static_assert(reported || !std::invocable<V&, const branch&>,
+                  "x86: read() calls its visitor for each gap, too: write "
+                  "read(visiting{[](const branch& one) {...}, [](const branch_gap& gap) {...}})");
+    return 0;
+}
+}  // namespace impl
 
 }  // namespace trace_ring::inline v1::x86

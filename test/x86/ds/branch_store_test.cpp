@@ -431,6 +431,74 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(both_registers_are_cleared_inside_and_at_exit_as_a
     BOOST_TEST(m.value(msr::pebs_enable) == 0xFU);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_buffer_leaves_the_setting_and_the_area_as_they_are, Model,
+                              models) {
+    auto options = machine<Model>::four();
+    options.setting.levels = bts_levels::above_zero;
+    machine<Model> m(options);
+    m.cpu.set_cpl(3);
+    m.branches(1, 9);
+    BOOST_TEST(m.index() == m.word(x86::ds_field::bts_maximum));
+    const auto setting = [&] {
+        return std::vector<std::uint64_t>{m.value(msr::ds_area), m.word(x86::ds_field::bts_base),
+                                          m.word(x86::ds_field::bts_maximum),
+                                          m.word(x86::ds_field::bts_threshold)};
+    };
+    const auto before = setting();
+    m.registers.writes.clear();
+    int inside = 0;
+    const auto done = m.store.interrupt([&](const auto&) {
+        ++inside;
+        // Nothing but TR is cleared: BTS, BTINT and the choice of levels are retained.
+        BOOST_TEST(m.value(msr::debugctl) == 0x380U);
+        BOOST_TEST((setting() == before));
+    });
+    BOOST_TEST(inside == 4);
+    BOOST_TEST(done.causes.bts_full);
+    BOOST_TEST(m.value(msr::debugctl) == 0x3C0U);
+    BOOST_TEST((setting() == before));
+    for (const auto& [number, value] : m.registers.writes) BOOST_TEST(number != msr::ds_area);
+    // So it stores and interrupts again, for the chosen levels.
+    m.branches(10, 11);
+    BOOST_TEST(m.cpu.branch(12, 1012).interrupted);
+    BOOST_TEST(m.serve() == (froms{10, 11, 12}));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(two_processors_have_areas_buffers_and_states_of_their_own, Model,
+                              models) {
+    machine<Model> first;
+    auto options = machine<Model>::four();
+    options.linear = 0x00300000;
+    machine<Model> second(options);
+    BOOST_TEST(first.value(msr::ds_area) == area);
+    BOOST_TEST(second.value(msr::ds_area) == 0x00300000U);
+    BOOST_TEST(static_cast<void*>(first.store.storage().data()) !=
+               static_cast<void*>(second.store.storage().data()));
+    first.branches(1, 3);
+    second.branches(11, 14);
+    // The first one's routine stops and empties nothing but its own.
+    first.store.interrupt([&](const auto&) {
+        BOOST_TEST(first.value(msr::debugctl) == 0x180U);
+        BOOST_TEST(second.value(msr::debugctl) == 0x1C0U);
+    });
+    BOOST_TEST(first.index() == base);
+    BOOST_TEST(second.index() == second.word(x86::ds_field::bts_maximum));
+    BOOST_TEST(second.value(msr::lvt_pmi) == x86::lvt_mask);
+    x86::ds_service done;
+    BOOST_TEST(second.serve(&done) == (froms{11, 12, 13, 14}));
+    BOOST_TEST(done.causes.bts_full);
+    first.branches(4, 6);
+    BOOST_TEST(first.serve(&done) == (froms{4, 5, 6}));
+    BOOST_TEST(done.lost.total() == 0U);
+    // And one processor takes no second area.
+    BOOST_CHECK_THROW(
+        (store_of<Model>(first.registers, detect(first.cpu, first.cpu, x86::processor_mode::legacy),
+                         options)
+             .start()),
+        trace_ring::setup_error);
+    BOOST_TEST(first.value(msr::ds_area) == area);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(the_steps_are_taken_in_their_order, Model, models) {
     auto options = machine<Model>::four();
     options.pebs_records = 2;

@@ -43,6 +43,10 @@ public:
     /// The threshold lies so far below the absolute maximum, and a pass is left early if no more
     /// than this is free in it, as with BTS_SAFETY_MARGIN. 0: each pass ends truncated.
     std::uint64_t margin = 0;
+    /// It wakes the reader each time that so many bytes were handed over, and lets no pass go far
+    /// beyond that. 0: it does not.
+    std::uint64_t watermark = 0;
+    std::function<void()> on_wake;
 
     [[nodiscard]] bool running() const { return running_; }
 
@@ -108,6 +112,10 @@ private:
                 space = std::min(last(), room - pad) / step * step;
             }
         }
+        if (watermark != 0) {  // bts_buffer_reset: not far beyond the wake-up
+            const std::uint64_t most = margin + step + woken_ + watermark - position_;
+            if (space > most) space = most - most % step;
+        }
         if (space == 0) {  // no room: the event is disabled, and its reader must enable it again
             truncate(position_);
             return false;
@@ -134,6 +142,10 @@ private:
         position_ += bytes;
         from_ = at_;
         head_.store(position_, trace_ring::seq_cst);
+        if (watermark != 0 && position_ - woken_ >= watermark) {  // perf_aux_output_end
+            woken_ = position_ - position_ % watermark;
+            if (on_wake) on_wake();
+        }
     }
 
     std::span<std::byte> area_;
@@ -142,6 +154,7 @@ private:
     bool snapshot_;
     bool running_ = false;
     std::uint64_t position_ = 0;       ///< bytes handed over
+    std::uint64_t woken_ = 0;          ///< how many they were, rounded down, when it woke last
     std::uint64_t at_ = 0, from_ = 0;  ///< in the area: the index, and what it was at `begin`
     std::uint64_t threshold_ = 0;
     std::uint64_t limit_ = 0;  ///< the absolute maximum

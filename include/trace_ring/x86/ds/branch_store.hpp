@@ -34,7 +34,9 @@
 ///
 /// Loss: a processor does not tell how many records it had no room for. So a full buffer counts as
 /// one refused record, and a circular one that has wrapped as one overwritten record. If the index
-/// is beyond the maximum, the records there count as refused, too.
+/// is beyond the maximum, the records there count as refused, too. With each loss comes an advice:
+/// the setting, the rate and the time that were measured, and the setting that is enough for them
+/// (x86/loss_advice.hpp).
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -60,6 +62,8 @@
 #include <trace_ring/x86/ds/store/memory.hpp>
 #include <trace_ring/x86/ds/store/options.hpp>
 #include <trace_ring/x86/ds/store/registers.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
+#include <trace_ring/x86/loss_meter.hpp>
 
 namespace trace_ring::inline v1::x86 {
 
@@ -82,6 +86,10 @@ struct ds_service {
     std::uint64_t branches = 0;
     std::uint64_t pebs_records = 0;
     loss_counts lost;
+    /// How to avoid the loss, if `lost` has records of that buffer for which there was no room, or
+    /// that were overwritten.
+    std::optional<loss_advice> advice{};
+    std::optional<loss_advice> pebs_advice{};
 };
 
 /// Records in a row, in place, with the alignment of records.
@@ -123,7 +131,8 @@ public:
                  Where&&... where)
         : memory_(needed(have, options), have.pebs_format),
           storage_(make(memory_.bytes(), std::forward<Where>(where)...)),
-          registers_(registers, have, options) {
+          registers_(registers, have, options),
+          clock_(options.clock) {
         memory_.place(storage_.data(), storage_.size(), storage_.fresh(), options.linear);
         memory_.reset();
     }
@@ -141,16 +150,30 @@ public:
         forget();
         memory_.reset();
         registers_.start(memory_.linear());
+        advice_.reset();
+        pebs_advice_.reset();
+        begin_time();
     }
     /// Stops the processor from storing, and sets its registers as `start` found them, except the
     /// bits of other facilities. Stored records can still be drained.
-    void end() noexcept { registers_.end(); }
+    void end() noexcept {
+        if (!registers_.started()) return;
+        registers_.end();
+        end_time();
+    }
     [[nodiscard]] bool started() const noexcept { return registers_.started(); }
 
     /// Throws setup_error (EIO, EPERM, ENODEV) if a register is refused, also for one that
     /// `restore` or `rearm` could not set before.
-    [[nodiscard]] saved stop() { return registers_.stop(); }
-    void restore(const saved& was) noexcept { registers_.restore(was); }
+    [[nodiscard]] saved stop() {
+        const saved was = registers_.stop();
+        end_time();
+        return was;
+    }
+    void restore(const saved& was) noexcept {
+        if (registers_.started()) begin_time();
+        registers_.restore(was);
+    }
     /// Allows the interrupt again: writes IA32_PERF_GLOBAL_OVF_CTRL, enables the counters if PEBS
     /// was a cause, and clears the mask of the APIC's entry.
     void rearm() noexcept { registers_.rearm(); }
@@ -185,8 +208,12 @@ public:
         out.causes = causes();
         try {
             if (out.causes.bts || out.causes.bts_full) serve_branches(visit, out);
-            if (out.causes.pebs || out.causes.pebs_full)
-                out.pebs_records = take_pebs(visit_pebs, out.lost);
+            if (out.causes.pebs || out.causes.pebs_full) {
+                loss_counts lost;
+                out.pebs_records = take_pebs(visit_pebs, lost);
+                if (lost[loss_cause::refused] != 0) out.pebs_advice = pebs_advice_;
+                out.lost += lost;
+            }
         } catch (...) {
             held_ = false;  // as if the portion had not been taken
             part_ = part::older;
@@ -219,7 +246,7 @@ public:
     /// always a new record: stop it first, as drain::session::service does.
     [[nodiscard]] bool take(portion& out) {
         if (held_ || looked_ || !memory_.has_bts()) return false;
-        if (!registers_.stopped()) implied_ = registers_.stop();
+        if (!registers_.stopped()) implied_ = stop();
         const bool there = memory_.circular() ? next_part(out) : next_records(out);
         if (!there) {
             if (memory_.circular()) end_of_round();
@@ -267,6 +294,15 @@ public:
     template <class Visit>
     std::uint64_t take_pebs(Visit&& visit, loss_counts& lost) {
         return memory_.has_pebs() ? memory_.take_pebs(visit, lost) : 0;
+    }
+
+    // --- How to avoid a loss ---------------------------------------------------------------------
+    /// For the newest branch records that were lost for want of room, or overwritten: known from
+    /// `stop` on. Empty: there was no such loss since `start`.
+    [[nodiscard]] const std::optional<loss_advice>& advice() const noexcept { return advice_; }
+    /// The same for PEBS records.
+    [[nodiscard]] const std::optional<loss_advice>& pebs_advice() const noexcept {
+        return pebs_advice_;
     }
 
     // --- What there is ---------------------------------------------------------------------------
@@ -369,11 +405,38 @@ private:
             consume(p);
         }
         out.lost += rest();
+        if (out.lost[loss_cause::refused] + out.lost[loss_cause::overwritten] != 0)
+            out.advice = advice_;
+    }
+
+    // --- The time between two services -----------------------------------------------------------
+    /// The processor stores from now on.
+    void begin_time() noexcept {
+        const ds_fill branches = memory_.bts_fill(), pebs = memory_.pebs_fill();
+        const auto now = clock_.read();
+        time_.begin(now, branches.records, branches.sound && !branches.lost);
+        pebs_time_.begin(now, pebs.records, pebs.sound && !pebs.lost);
+    }
+    /// The processor has stopped.
+    void end_time() noexcept {
+        const auto now = clock_.read();
+        end_time(time_, now, loss_buffer::branches, memory_.bts_fill(), advice_);
+        end_time(pebs_time_, now, loss_buffer::pebs, memory_.pebs_fill(), pebs_advice_);
+    }
+    void end_time(loss_meter& time, std::optional<std::uint64_t> now, loss_buffer which,
+                  const ds_fill& fill, std::optional<loss_advice>& advice) noexcept {
+        time.end(now, fill.records, fill.lost || !fill.sound);
+        if (!fill.lost) return;
+        // A buffer that is full looks like one that has lost records, so one must stay free.
+        time.advise(advice.emplace(memory_.setting_of(which, fill)), 1);
     }
 
     ds_memory<Model> memory_;
     Storage storage_;
     ds_registers<Msr> registers_;
+    meter_clock clock_;
+    loss_meter time_{}, pebs_time_{};
+    std::optional<loss_advice> advice_{}, pebs_advice_{};
 
     // of the session
     bool attached_ = false, held_ = false;

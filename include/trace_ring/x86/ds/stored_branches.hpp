@@ -9,7 +9,9 @@
 ///   x86::stored_branches source(store);       // a branch_store that was started
 ///   while (!source.ended()) source.read(visitor);
 /// @endcode
-/// While records are read the processor stores none, as with any session over the store.
+/// While records are read the processor stores none, as with any session over the store. A
+/// processor does not count the records that it loses, so each gap has an unknown length; the least
+/// that is known is in its advice.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -36,7 +38,7 @@ public:
 
     /// A whole session in one call. Throws what `attach` and `take` of a branch_store throw, and
     /// what the visitor throws; then the records of that portion are visited again the next time.
-    template <class Visit>
+    template <branch_visitor Visit>
     std::uint64_t read(Visit&& visit) {
         struct session {
             Store& store;
@@ -63,6 +65,10 @@ public:
         ended_ = last;
         return seen;
     }
+    template <class Visit>
+    std::uint64_t read(Visit&&) {
+        return impl::refuse_visitor<Visit>();
+    }
     /// The store had been stopped when it was last read.
     [[nodiscard]] bool ended() const noexcept { return ended_ && !store_.started(); }
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
@@ -79,7 +85,11 @@ private:
         lost_ += lost;
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             const auto cause = static_cast<loss_cause>(i);
-            if (lost[cause] != 0) visit(branch_gap{lost[cause], cause, 0});
+            if (lost[cause] == 0) continue;
+            branch_gap gap{0, cause, 0};
+            if (cause == loss_cause::refused || cause == loss_cause::overwritten)
+                gap.advice = store_.advice();
+            visit(static_cast<const branch_gap&>(gap));
         }
     }
 

@@ -231,6 +231,9 @@ public:
     }
     void go_on() noexcept { limited_ = false; }
 
+    /// The place up to which `look` has found records, in bytes since the trace began.
+    [[nodiscard]] std::uint64_t seen_to() const noexcept { return end_; }
+
     /// All records that were reported as missing so far.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
     /// Records that were left out, or that lost a side, because of an address of the kernel.
@@ -240,7 +243,7 @@ public:
 
     /// A whole session in one call: calls `f(const branch&)` and `f(const branch_gap&)`, in their
     /// order. Returns the number of records.
-    template <class Visit>
+    template <branch_visitor Visit>
     std::uint64_t read(Visit&& visit_each) {
         std::uint64_t seen = 0;
         for (portion p; take(p);) {
@@ -255,6 +258,10 @@ public:
         const portion left = last_gap();
         if (left.gap_) visit_each(left.before_);
         return seen;
+    }
+    template <class Visit>
+    std::uint64_t read(Visit&&) {
+        return impl::refuse_visitor<Visit>();
     }
 
 private:

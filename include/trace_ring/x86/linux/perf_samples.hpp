@@ -70,7 +70,7 @@ public:
 
     /// Stops the event, and visits all branches, newest first. Bytes that are no sample of a branch
     /// are skipped, eight at a time, and reported as a gap.
-    template <class Visit>
+    template <branch_visitor Visit>
     std::uint64_t read(Visit&& visit) {
         if (ended_) return 0;
         if (running_) stop();
@@ -108,6 +108,10 @@ public:
         if (strange) missing(visit, loss_cause::damaged);
         if (head > there) missing(visit, loss_cause::overwritten);
         return seen;
+    }
+    template <class Visit>
+    std::uint64_t read(Visit&&) {
+        return impl::refuse_visitor<Visit>();
     }
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }

@@ -30,8 +30,18 @@
 #include <trace_ring/x86/ds/hardware/ds_layout.hpp>
 #include <trace_ring/x86/ds/hardware/pebs_record.hpp>
 #include <trace_ring/x86/ds/store/options.hpp>
+#include <trace_ring/x86/loss_advice.hpp>
 
 namespace trace_ring::inline v1::x86 {
+
+/// What an index shows about its buffer.
+struct ds_fill {
+    std::uint64_t records = 0;  ///< in the buffer, an incomplete one included
+    std::uint64_t least = 0;    ///< records lost, at least
+    bool lost = false;          ///< some were lost, or may be
+    bool overwritten = false;   ///< by newer ones, which the processor stored over them
+    bool sound = true;          ///< false: the index is damaged, and shows nothing
+};
 
 /// Offsets are in bytes from a buffer's base. Used by one thread at a time; a service routine may
 /// call all functions except the constructor and `place`.
@@ -112,6 +122,53 @@ public:
     }
     [[nodiscard]] bool pebs_full() const noexcept {
         return has_pebs() && raw(ds_field::pebs_index) >= end_of(pebs_);
+    }
+
+    // --- For the advice on a loss ----------------------------------------------------------------
+    /// Changes nothing, so a loss is shown until the records are consumed.
+    [[nodiscard]] ds_fill bts_fill() const noexcept {
+        ds_fill out;
+        if (!has_bts()) return out;
+        loss_counts lost;
+        const std::uint64_t end = checked(ds_field::bts_index, bts_, lost);
+        out.sound = lost[loss_cause::damaged] == 0;
+        out.records = end / record_bytes;
+        if (circular_) {
+            const std::uint64_t from = end % bts_.capacity;
+            out.lost = out.overwritten = !records(from, bts_.capacity).front().padding();
+            out.records = (out.lost ? bts_.capacity : from) / record_bytes;
+        } else if (end != bts_.capacity && !last_record().front().padding()) {
+            out.lost = out.overwritten = true;
+            out.least = out.records = bts_.capacity / record_bytes;
+        } else {
+            out.lost = bts_full();
+            out.least = lost[loss_cause::refused];
+        }
+        return out;
+    }
+    [[nodiscard]] ds_fill pebs_fill() const noexcept {
+        ds_fill out;
+        if (!has_pebs()) return out;
+        loss_counts lost;
+        const std::uint64_t end = checked(ds_field::pebs_index, pebs_, lost, false);
+        out.sound = lost[loss_cause::damaged] == 0;
+        out.records = (end + pebs_.record - 1) / pebs_.record;
+        out.lost = pebs_full();
+        return out;
+    }
+    /// The setting of a buffer that has lost records.
+    [[nodiscard]] loss_advice setting_of(loss_buffer which, const ds_fill& now) const noexcept {
+        const bool pebs = which == loss_buffer::pebs;
+        const buffer& what = pebs ? pebs_ : bts_;
+        loss_advice out;
+        out.buffer = which;
+        out.record_bytes = what.record;
+        out.bytes = what.capacity;
+        out.records = what.capacity / what.record;
+        out.threshold = !pebs && circular_ ? 0 : what.threshold / what.record;
+        out.cause = now.overwritten ? loss_cause::overwritten : loss_cause::refused;
+        out.lost = now.least;
+        return out;
     }
 
     // --- Branches --------------------------------------------------------------------------------

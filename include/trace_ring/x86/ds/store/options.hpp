@@ -16,6 +16,7 @@
 
 #include <trace_ring/x86/ds/hardware/bts_setting.hpp>
 #include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/loss_meter.hpp>
 
 namespace trace_ring::inline v1::x86 {
 
@@ -54,6 +55,8 @@ struct branch_store_options {
     /// The processor's linear address of the storage, a multiple of 64; 0: the same as this
     /// program's.
     std::uint64_t linear = 0;
+    /// Times the services, for the advice on a loss. It is read at `start`, `stop` and `restore`.
+    meter_clock clock{};
 };
 
 }  // namespace trace_ring::inline v1::x86
