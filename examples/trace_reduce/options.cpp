@@ -133,7 +133,18 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->required();
     auto* backward = app.add_flag("--backward", into.backward, "The newest records first");
     auto* limit = app.add_option("--limit", into.limit, "Stop after so many records");
-    limit->option_text("N");
+    const auto whole_number = [](std::string& text) {
+        // The parser would take -1 for the greatest number, and 010 for 8.
+        std::uint64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [stop, fault] = std::from_chars(text.data(), end, value);
+        if (text.empty() || fault != std::errc() || stop != end) {
+            return "\"" + text + "\" is no number of records";
+        }
+        text = std::to_string(value);
+        return std::string();
+    };
+    limit->option_text("N")->transform(CLI::Validator(whole_number, ""));
     app.add_option("--event", into.events,
                    "Only events whose names match, with * ? and [a-z]; may be given again")
         ->option_text("GLOB")

@@ -51,6 +51,12 @@ BOOST_AUTO_TEST_CASE(filters_choose_types_and_codes_and_keep_the_place) {
          }},
         {"type interface type 0xC9",
          [&](const item& each) { return is(each, 0x3F) || is(each, 0xC9); }},
+        {"type 3F where length > 12 and data[0] != 0x41",
+         [&](const item& each) {
+             return is(each, 0x3F) && each.data.size() > 4 && each.data[0] != 'A';
+         }},
+        {"where page == 2 or code == 1",
+         [&](const item& each) { return each.page == 2 || each.code == 1; }},
         {"code 0x7777", [](const item&) { return false; }},
         {"", [](const item&) { return true; }},
     };
@@ -81,9 +87,10 @@ BOOST_AUTO_TEST_CASE(filters_choose_types_and_codes_and_keep_the_place) {
              {"type nonsense", "type: \"nonsense\""},
              {"type interface code", "code: \"\""},
              {"code 0x10000", "code: \"0x10000\""},
-             {"code 0x3 interface", "\"interface\" is neither type nor code"},
-             {"start_io", "\"start_io\" is neither type nor code"},
-             {"type start_io where x == 1", "where: "}}) {
+             {"code 0x3 interface", "\"interface\" is neither type, code nor where"},
+             {"start_io", "\"start_io\" is neither type, code nor where"},
+             {"type start_io where x == 1", "column 21: a record of a CPTRAP file has no 'x'"},
+             {"where code ==", "column 14: "}}) {
         shows->clear_message();
         shows->filter(wrong);
         BOOST_TEST(shows->message().starts_with(why), shows->message());

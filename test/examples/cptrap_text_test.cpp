@@ -85,9 +85,15 @@ BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
     0000  00010203 04050607 08090A0B 0C0D0E0F  *................*  |................|
     0010  F1                                   *1*                 |.|
 0x00000055  -- 4011 bytes unreadable: a record of a type whose length is not known (3E)
+    0000  3E010000 00000000 00000000 00000000  *................*  |>...............|
+    0010  00000000 00000000 00000000 00000000  *................*  |................|
+    0020  00000000 00000000 00000000 00000000  *................*  |................|
+    0030  00000000 00000000 00000000 00000000  *................*  |................|
+    ...
 0x00001000  3F interface    code 0004     1 byte
     0000  F1                                   *1*                 |.|
 0x00001009  -- torn: the file ends within the spool record; 7 bytes of a record are there
+    0000  00000000 000000                      *.......*           |.......|
 )");
     BOOST_TEST(written(trace_reduce::cptrap_text_writer(), "a\x1b\n.file")
                    .starts_with("a\\x1b\\n.file: 0x00000000  3F interface"));

@@ -453,19 +453,21 @@ BOOST_AUTO_TEST_CASE(what_is_before_a_place_in_a_cptrap_file_is_not_read) {
         BOOST_TEST_REQUIRE(grown.flush().good());
     }
     const std::string one = std::to_string(page + 1);
-    const auto limited = [&](const std::string& arguments) {
+    const auto limited = [&](const std::string& arguments, int expected = 0) {
         const std::string line = "timeout 30 " + std::string(TRACE_REDUCE) + " " + file + " " +
                                  arguments + " > " + out + " 2> " + err;
         const int status = std::system(line.c_str());
-        BOOST_TEST(WEXITSTATUS(status) == 0, arguments);
-        BOOST_TEST(text_of(err) == "");
+        BOOST_TEST(WEXITSTATUS(status) == expected, arguments);
+        if (expected == 0) BOOST_TEST(text_of(err) == "");
         return count(text_of(out), "code ");
     };
     BOOST_TEST(limited("--from '#" + one + "'") == 5U);
     BOOST_TEST(limited("--from " + one + ":2") == 3U);
     BOOST_TEST(limited("--from " + one + ":2 --backward") == 3U);
     BOOST_TEST(limited("--from @" + std::to_string(far + 4114)) == 4U);
-    BOOST_TEST(limited("--from 99.999997%") == 6U);  // some 16 KiB before the end
+    // Some 16 KiB before the end, so that two spool records of the hole are read.
+    BOOST_TEST(limited("--from 99.999997%", 2) == 6U);
+    BOOST_TEST(text_of(err).find("2 spool records of zeros") != std::string::npos);
     BOOST_TEST(limited("--from '#" + one + "' --follow --until-closed") == 5U);
     BOOST_TEST(limited("--from 1:1 --to 1:3 --backward") == 2U);
     BOOST_TEST(limited("--to @4162 --backward") == 4U);
@@ -514,8 +516,9 @@ BOOST_AUTO_TEST_CASE(damage_in_a_cptrap_file_is_shown_in_its_place_and_the_rest_
                    file + ": offset 8200: torn: the file ends within the spool record\n");
     BOOST_TEST(
         all.output.find("0x00001012  -- 4078 bytes unreadable: a record of a type whose length "
-                        "is not known (3D)\n0x00002000  3F interface    code 0004") !=
-        std::string::npos);
+                        "is not known (3D)\n    0000  3D") != std::string::npos);
+    BOOST_TEST(all.output.find("    ...\n0x00002000  3F interface    code 0004") !=
+               std::string::npos);
     const auto sum = reduce(file + " --stats");
     BOOST_TEST(sum.status == 2);
     BOOST_TEST(sum.output.find("damaged   in 2 places") != std::string::npos);

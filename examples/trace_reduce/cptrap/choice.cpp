@@ -25,6 +25,7 @@ namespace record = trace_ring::record;
 constexpr std::size_t type_count = 256, code_count = 0x10000;
 constexpr auto cp_interface = static_cast<std::size_t>(record::cptrap_type::cp_interface);
 constexpr auto table_entry = static_cast<std::size_t>(record::cptrap_type::table_entry);
+constexpr auto lost = static_cast<std::size_t>(record::cptrap_type::lost);
 constexpr auto first_own = static_cast<std::size_t>(record::cptrap_type::first_own);
 constexpr auto attached = std::to_integer<std::size_t>(record::attached_processor);
 
@@ -110,14 +111,15 @@ std::string parse_types(std::string_view text, std::vector<bool>& into) {
             types[static_cast<std::size_t>(*event)] = true;
             return {};
         }
-        for (const std::size_t type : {cp_interface, table_entry}) {
+        for (const std::size_t type : {cp_interface, table_entry, lost}) {
             if (one == name_of(static_cast<record::cptrap_type>(type))) {
                 types[type] = true;
                 return {};
             }
         }
         auto wrong = parse_set(one, type_count, types);
-        return wrong.empty() ? wrong : wrong + ", nor interface, table_entry or an event's name";
+        return wrong.empty() ? wrong
+                             : wrong + ", nor interface, table_entry, lost or an event's name";
     });
     if (fault.empty()) into = std::move(types);
     return fault;

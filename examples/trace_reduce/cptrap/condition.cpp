@@ -125,11 +125,15 @@ runtime_event& event_of(shape of) {
             } else {
                 names::nearest to(at.word, 3);
                 for (const auto& each : known_fields) to.look(each.name);
-                what +=
-                    to.found().empty()
-                        ? names::impl::listed(
-                              known_fields, [](const auto& each) { return std::string(each.name); })
-                        : to.suggestion();
+                if (to.found().empty()) {
+                    const char* between = "; there is ";
+                    for (const auto& each : known_fields) {
+                        what += between + std::string(each.name);
+                        between = ", ";
+                    }
+                } else {
+                    what += to.suggestion();
+                }
             }
             return expressions::mistake{at.column, at.length, std::move(what)};
         }

@@ -10,7 +10,7 @@
 ///   kind,offset,page,index,type,name,code,length,event,attached,data,ebcdic,cause,count
 ///   record,0,0,0,0x3F,"interface",0x0003,12,,,"C1C2C3C4","ABCD",,
 ///   loss,36,0,2,,,,,,,,,"refused",17
-///   unreadable,52,0,3,,,,,,,,,"a record of a type whose length is not known",4044
+///   unreadable,52,0,3,,,,,,,"3E0102...",,"a record of a type whose length is not known",4044
 /// @endcode
 /// - A cell is empty where there is no such value. `count` is of records that were lost, and of
 ///   bytes that cannot be read, or that are there of a torn record.
@@ -70,7 +70,9 @@ public:
             out += ",,\n";
             return;
         }
-        out += ",,,,,,,,,";
+        out += ",,,,,,,";
+        if (!lost) data_cell(out, item.bytes);
+        out += ",,";
         exporter::impl::append_csv_text(out, lost ? to_string(lost->cause) : item.cause());
         number(out, lost ? lost->count : item.bytes.size());
         out += '\n';
@@ -85,6 +87,11 @@ private:
         out += ',';
         if (!value.empty()) exporter::impl::append_csv_text(out, value);
     }
+    static void data_cell(text_buffer& out, std::span<const std::byte> data) {
+        out += '"';
+        for (const auto byte : data) append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
+        out += '"';
+    }
     static void append_record(text_buffer& out, const reduce::spool_item& item) {
         const auto& one = item.record;
         out += ",0x";
@@ -97,9 +104,9 @@ private:
         text(out, entry ? name_of(entry->event()) : std::string_view());
         out += !entry ? "," : entry->attached() ? ",true" : ",false";
         const auto data = one.headed ? one.data() : item.bytes.subspan(1);
-        out += ",\"";
-        for (const auto byte : data) append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
-        out += "\",";
+        out += ',';
+        data_cell(out, data);
+        out += ',';
         std::string characters;
         characters.reserve(data.size());
         for (const auto byte : data) characters += ebcdic_character(byte);

@@ -260,7 +260,7 @@ private:
         out += "</td><td>";
         if (row.headed) append_code(out, type, key.second);
         out += "</td><td>";
-        out += impl::event_of(key.first, key.second);
+        out += row.event;
         out += "</td><td class=\"n\">";
         exporter::impl::append_number(out, row.records);
         out += "</td><td class=\"n\">";

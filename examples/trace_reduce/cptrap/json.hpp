@@ -10,16 +10,20 @@
 ///   {"kind":"record","offset":12,"page":0,"index":1,"type":"C5","name":"table_entry","code":"4B",
 ///    "length":24,"event":"start_io","attached":true,"data":"4b00...","ebcdic":"...."}
 ///   {"kind":"loss","offset":36,"page":0,"index":2,"cause":"refused","count":17}
-///   {"kind":"unreadable","offset":52,"page":0,"index":3,"bytes":4044,"cause":"a record of ..."}
-///   {"kind":"torn","offset":4096,"page":1,"index":0,"bytes":100,"cause":"torn: the file ..."}
+///   {"kind":"unreadable","offset":52,"page":0,"index":3,"bytes":4044,"cause":"a record ...",
+///    "data":"3e01..."}
+///   {"kind":"torn","offset":4096,"page":1,"index":0,"bytes":100,"cause":"torn: ...","data":"3f00..."}
 /// @endcode
 /// - `page` is the spool record of 4 KiB and `index` the record in it, both from 0. `type` and
 ///   `code` are texts, in the notation of the options (notation.hpp).
 /// - `length` is the record's, with its header; `data`, in hexadecimal, what follows that. A type
 ///   that has no header has no `code`, and its data are all but the first byte.
+/// - `reserved` is there if the reserved bytes of the header are not zero.
 /// - `name` and `event` are null where the type or the code is not known.
 /// - `file` is there if several files are read.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -64,6 +68,9 @@ public:
             number(out, R"(,"bytes":)", item.bytes.size());
             out += R"(,"cause":)";
             exporter::impl::append_json_string(out, item.cause());
+            out += R"(,"data":")";
+            exporter::impl::append_hex(out, item.bytes);
+            out += '"';
         } else if (lost) {
             out += R"(,"cause":)";
             exporter::impl::append_json_string(out, to_string(lost->cause));
@@ -92,6 +99,11 @@ private:
         if (one.headed) {
             out += R"(,"code":")";
             append_code(out, one.type, one.code);
+            out += '"';
+        }
+        if (const auto reserved = reserved_of(one); reserved != std::array<std::byte, 3>{}) {
+            out += R"(,"reserved":")";
+            exporter::impl::append_hex(out, reserved);
             out += '"';
         }
         number(out, R"(,"length":)", item.bytes.size());

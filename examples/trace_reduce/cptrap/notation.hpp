@@ -8,6 +8,7 @@
 /// entry of CP's trace table, four for the code of other records. Offsets have 0x before them, as
 /// other numbers are decimal.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,6 +42,12 @@ inline void append_type(trace_ring::exporter::text_buffer& out,
 inline void append_code(trace_ring::exporter::text_buffer& out,
                         trace_ring::record::cptrap_type type, std::uint16_t code) {
     append_hexadecimal(out, code, code_width(type));
+}
+/// Bytes 1, 6 and 7 of the header; zeros if the record has none.
+[[nodiscard]] constexpr std::array<std::byte, 3> reserved_of(
+    const trace_ring::record::cptrap_view& one) noexcept {
+    if (!one.headed) return {};
+    return {one.bytes[1], one.bytes[6], one.bytes[7]};
 }
 inline void append_offset(trace_ring::exporter::text_buffer& out, std::uint64_t offset) {
     out += "0x";

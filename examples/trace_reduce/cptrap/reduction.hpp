@@ -6,6 +6,7 @@
 /// CPTRAP files through trace-reduce: shown one after the other, as their records have no time by
 /// which they could be merged; forward, backward, from any place, as they grow, or in numbers.
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +46,7 @@ public:
         for (auto& each : files) {
             const spool_range range(wanted, each.size());
             followed_name named(each);
-            inputs_.push_back({std::move(named), reader_of(std::move(each)), range});
+            inputs_.push_back({std::move(named), reader_of(std::move(each), range), range});
         }
     }
 
@@ -69,7 +70,10 @@ public:
         for (auto& each : inputs_) each.reader.go_to(each.range.first());
         format_->begin(to.text());
         for (;;) {
-            for (auto& each : inputs_) look_at_name(each, to);
+            for (auto& each : inputs_) {
+                look_at_name(each, to);
+                look_at_size(each);
+            }
             bool live = false;  // asked before: what is written until then is seen afterwards
             for (const auto& each : inputs_) {
                 live = live || each.reader.live() || (wanted_.retry && each.named.is_awaited());
@@ -96,10 +100,13 @@ public:
             while (interrupted_ == 0) {
                 const auto item = each.reader.next();
                 if (!item || each.range.after(item)) break;
+                each.seen.add(item.number);
                 if (each.range.before(item) || !choice_.takes(item)) continue;
                 judge(each, item);
                 sum.add(item);
             }
+            if (interrupted_ != 0) return;  // it has no sum
+            complain_of_zeros(each);
             if (wanted_.format == output_format::json) {
                 in_json::show(to.text(), each.reader, sum);
             } else if (wanted_.format == output_format::csv) {
@@ -118,16 +125,43 @@ public:
     }
 
 private:
+    /// The spool records that had items, read in either direction.
+    struct seen_pages {
+        std::uint64_t count = 0;
+        std::uint64_t last = 0;
+        std::uint64_t lowest_gap = ~std::uint64_t{0};
+
+        void add(std::uint64_t number) {
+            if (count != 0 && number == last) return;
+            if (count != 0 && number > last + 1) lowest_gap = std::min(lowest_gap, last + 1);
+            if (count != 0 && number + 1 < last) lowest_gap = number + 1;
+            if (count == 0 || number < lowest) lowest = number;
+            highest = std::max(highest, number);
+            last = number;
+            ++count;
+        }
+        [[nodiscard]] std::uint64_t first_gap(std::uint64_t from) const {
+            if (count == 0 || lowest > from) return from;
+            return std::min(lowest_gap, highest + 1);
+        }
+
+        std::uint64_t lowest = 0;
+        std::uint64_t highest = 0;
+    };
     struct one_input {
         followed_name named;
         reduce::spool_reader reader;
         spool_range range;
+        seen_pages seen{};
+        std::uint64_t bytes = 0;  ///< that the file had at the last look
         /// The end that is not whole, while more may come. Of its bytes only the number is good.
         reduce::spool_item torn{};
     };
 
-    [[nodiscard]] reduce::spool_reader reader_of(reduce::source file) const {
+    [[nodiscard]] reduce::spool_reader reader_of(reduce::source file,
+                                                 const spool_range& range) const {
         reduce::spool_reader reader(std::move(file));
+        reader.range(range.first(), range.end());
         reader.stop_when(interrupted_);
         reader.lengths(lengths_of(wanted_));
         return reader;
@@ -138,15 +172,31 @@ private:
         from.named.pass_on(wanted_, file_kind::spool, [&](reduce::source file) {
             print_forward(from, to);
             end(from, to);
-            from.range = spool_range({}, file.size());
+            options pages;  // --from and --to are places in the first file
+            pages.pages = wanted_.pages;
+            from.range = spool_range(pages, file.size());
             from.named = followed_name(file);
-            from.reader = reader_of(std::move(file));
+            from.reader = reader_of(std::move(file), from.range);
+            from.seen = {};
         });
+    }
+    /// A file that became shorter was written anew in place.
+    void look_at_size(one_input& from) {
+        const std::uint64_t now = from.reader.size();
+        if (now < from.bytes) {
+            complain_.damage(from.reader.name(), now,
+                             "the file was truncated while it was followed: it is read again from "
+                             "the beginning");
+            from.reader.go_to(from.range.first());
+            from.seen = {};
+        }
+        from.bytes = now;
     }
     void print_forward(one_input& from, output& to) {
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.next();
             if (!item) return;
+            from.seen.add(item.number);
             if (from.range.after(item)) {
                 static_cast<void>(from.reader.previous());
                 return;
@@ -164,7 +214,9 @@ private:
         from.reader.go_to(from.range.end());
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.previous();
-            if (!item || from.range.before(item)) return;
+            if (!item) return complain_of_zeros(from);
+            from.seen.add(item.number);
+            if (from.range.before(item)) return complain_of_zeros(from);
             if (from.range.after(item) || !choice_.takes(item)) continue;
             show(from, item, to);
         }
@@ -172,6 +224,21 @@ private:
     /// Nothing more comes: what is torn stays so.
     void end(one_input& from, output& to) {
         if (from.torn && records_ < wanted_.limit) show(from, std::exchange(from.torn, {}), to);
+        if (records_ < wanted_.limit && interrupted_ == 0) complain_of_zeros(from);
+    }
+
+    /// Spool records of the range that have no item are all zero, and no spool writes such.
+    void complain_of_zeros(const one_input& from) {
+        const std::uint64_t end = std::min(from.reader.spool_records(), from.range.end());
+        const std::uint64_t first = std::min(from.range.first(), end);
+        if (from.seen.count >= end - first) return;
+        const std::uint64_t zeros = end - first - from.seen.count;
+        complain_.damage(
+            from.reader.name(), from.seen.first_gap(first) * record::spool_record_bytes,
+            zeros == 1 ? std::string("a spool record of zeros: nothing was written into it")
+                       : std::to_string(zeros) +
+                             " spool records of zeros, of which this is the first: nothing was "
+                             "written into them");
     }
 
     void show(one_input& from, const reduce::spool_item& item, output& to) {

@@ -19,6 +19,7 @@
 
 namespace trace_reduce {
 
+namespace record = trace_ring::record;
 namespace reduce = trace_ring::reduce;
 
 class spool_choice {
@@ -36,7 +37,10 @@ public:
           condition_(std::move(condition)) {}
 
     [[nodiscard]] bool takes(const reduce::spool_item& item) const {
-        if (item.what != reduce::spool_item::kind::record || item.record.lost()) return true;
+        if (item.what != reduce::spool_item::kind::record ||
+            item.record.type == record::cptrap_type::lost) {
+            return true;  // also one that no loss can be read from
+        }
         return by_type_.takes(item.record) && (condition_ == nullptr || condition_->holds(item));
     }
     /// As a person types it in --browse: `type interface code 0B where length > 20`.

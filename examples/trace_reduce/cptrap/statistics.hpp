@@ -30,6 +30,9 @@ struct spool_statistics {
         std::uint64_t records = 0;
         std::uint64_t bytes = 0;  ///< with the headers
         bool headed = false;      ///< they have a code
+        /// Of entries of CP's trace table that all name one event: its name.
+        std::string_view event{};
+        bool several = false;  ///< they name several
     };
 
     void add(const reduce::spool_item& item) {
@@ -44,6 +47,10 @@ struct spool_statistics {
                 ++to->records;
                 to->bytes += item.bytes.size();
                 to->headed = item.record.headed;
+                const auto entry = item.record.entry();
+                const auto event = entry ? name_of(entry->event()) : std::string_view();
+                if (to->records != 1 && event != to->event) to->several = true;
+                to->event = to->several ? std::string_view() : event;
             }
         }
     }
@@ -54,15 +61,6 @@ struct spool_statistics {
     std::uint64_t damages = 0;  ///< places
     std::uint64_t damaged_bytes = 0;
 };
-
-namespace impl {
-/// The event of an entry of CP's trace table, by its code; empty for other types.
-[[nodiscard]] inline std::string_view event_of(std::uint8_t type, std::uint16_t code) {
-    using trace_ring::record::cp_event;
-    if (type != static_cast<std::uint8_t>(trace_ring::record::cptrap_type::table_entry)) return {};
-    return name_of(static_cast<cp_event>(code & 0xBFU));
-}
-}  // namespace impl
 
 namespace in_text {
 
@@ -89,9 +87,9 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
         append_type(out, type);
         print(out, " %-11.*s  ", static_cast<int>(name.size()), name.data());
         row.headed ? append_code(out, type, key.second) : void(out += "-");
-        if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
+        if (!row.event.empty()) {
             out += ' ';
-            out += event;
+            out += row.event;
         }
         out += '\n';
     }
@@ -126,9 +124,9 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
         }
         member(out, R"(,"records":)", row.records);
         member(out, R"(,"bytes":)", row.bytes);
-        if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
+        if (!row.event.empty()) {
             out += R"(,"event":)";
-            exporter::impl::append_json_string(out, event);
+            exporter::impl::append_json_string(out, row.event);
         }
         out += '}';
     }
@@ -176,7 +174,7 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
             append_code(out, type, key.second);
         }
         out += ',';
-        text(impl::event_of(key.first, key.second));
+        text(row.event);
         finish(row.records, true, row.bytes);
     }
     for (std::size_t i = 0; i < trace_ring::loss_cause_count; ++i) {

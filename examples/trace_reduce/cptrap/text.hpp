@@ -13,9 +13,12 @@
 ///       0000  4B000000 00000000 00000000 00000000  *................*  |K...............|
 ///   0x00000024  -- 17 records lost: refused
 ///   0x00000034  -- 4044 bytes unreadable: a record of a type whose length is not known (3E)
+///       0000  3E010203 00000000 00000000 00000000  *................*  |>...............|
+///       ...
 /// @endcode
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -85,6 +88,8 @@ public:
             }
         }
         out += '\n';
+        dump_lines(out, item.bytes.first((std::min)(item.bytes.size(), unreadable_shown)));
+        if (item.bytes.size() > unreadable_shown) out += "    ...\n";
     }
 
 private:
@@ -117,7 +122,21 @@ private:
             out += event.empty() ? "unknown event" : event;
             if (entry->attached()) out += ", attached processor";
         }
+        append_reserved(out, one);
         out += '\n';
+        dump_lines(out, data);
+    }
+    /// The reserved bytes of the header, if they are not zero.
+    static void append_reserved(text_buffer& out, const record::cptrap_view& one) {
+        const auto reserved = reserved_of(one);
+        if (reserved == std::array<std::byte, 3>{}) return;
+        out += "  reserved";
+        for (const auto byte : reserved) {
+            out += ' ';
+            append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
+        }
+    }
+    static void dump_lines(text_buffer& out, std::span<const std::byte> data) {
         for (std::size_t at = 0; at < data.size(); at += a_line) {
             out += "    ";
             append_hexadecimal(out, at, 4);
@@ -127,6 +146,7 @@ private:
     }
 
     static constexpr std::size_t a_line = 16;
+    static constexpr std::size_t unreadable_shown = 4 * a_line;
 
     static void dump(text_buffer& out, std::span<const std::byte> bytes) {
         std::size_t written = 0;

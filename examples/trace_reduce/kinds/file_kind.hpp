@@ -100,7 +100,9 @@ namespace impl {
                                     std::min(got, record::cptrap_header_bytes))))) {
             return true;
         }
-        if (records != 0 && stop.why == record::spool_end::whole) return true;
+        if (records != 0 && (stop.why == record::spool_end::whole || (i == 0 && records > 1))) {
+            return true;
+        }
         if (got < bytes) break;
     }
     return false;
@@ -120,13 +122,15 @@ namespace impl {
 
 /// Throws format_error, which says what was looked for, if it is none of these kinds. A kind is
 /// recognised by its beginning; whether the rest holds together, its reader tells. Reads at most 64
-/// KiB.
-/// `lengths`: of types of CPTRAP records.
+/// KiB. `lengths`: of types of CPTRAP records. `as_spool`: a file of no other kind is a CPTRAP
+/// file.
 [[nodiscard]] inline file_kind recognise(const reduce::source& from,
-                                         const record::cptrap_lengths& lengths = {}) {
+                                         const record::cptrap_lengths& lengths = {},
+                                         bool as_spool = false) {
     std::uint64_t first = 0;
     std::array<std::byte, 16> head{};
     const std::size_t there = from.read(0, head.data(), head.size());
+    if (there == 0 && from.is_locked(record::spool_lock_offset)) return file_kind::spool;
     if (there == 0) throw trace_ring::format_error(from.name(), 0, "the file is empty");
     std::copy_n(head.begin(), 8, reinterpret_cast<std::byte*>(&first));
     if (first == trace_ring::layout::file_magic ||
@@ -135,7 +139,7 @@ namespace impl {
     }
     const auto begins = std::span<const std::byte>(head).first(there);
     if (reduce::elf_core::is_elf(begins)) return file_kind::core;
-    if (impl::is_spool(from, lengths)) return file_kind::spool;
+    if (as_spool || impl::is_spool(from, lengths)) return file_kind::spool;
     if (const std::uint64_t zeros = impl::zeros_of(from); zeros != 0) {
         throw trace_ring::format_error(
             from.name(), 0,

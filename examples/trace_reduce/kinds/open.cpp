@@ -81,15 +81,15 @@ void open_core(const reduce::source& file, opened_files& into, complaints& compl
 
 /// Calls `use(source, kind)`, and complains of what cannot be.
 template <class Use>
-void with_file(const std::string& path, const record::cptrap_lengths& lengths, complaints& complain,
-               const Use& use) {
+void with_file(const std::string& path, const record::cptrap_lengths& lengths, bool as_spool,
+               complaints& complain, const Use& use) {
     try {
         if (path == "-") {
             complain.system("-: standard input is not read: a trace is read at any place in it");
             return;
         }
         auto file = reduce::source::open(path);
-        const auto kind = recognise(file, lengths);
+        const auto kind = recognise(file, lengths, as_spool);
         use(std::move(file), kind);
     } catch (const trace_ring::format_error& error) {
         complain.damage(error.file(), error.offset(), error.cause());
@@ -103,8 +103,11 @@ void with_file(const std::string& path, const record::cptrap_lengths& lengths, c
 opened_files open_files(const options& wanted, complaints& complain) {
     opened_files out;
     const auto lengths = lengths_of(wanted);
+    // These options are for CPTRAP files only.
+    const bool as_spool = !wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty() ||
+                          !wanted.lengths.empty();
     for (const auto& path : wanted.files) {
-        with_file(path, lengths, complain, [&](reduce::source file, file_kind kind) {
+        with_file(path, lengths, as_spool, complain, [&](reduce::source file, file_kind kind) {
             switch (kind) {
                 case file_kind::trace:
                     out.traces.push_back(std::move(file));
@@ -127,7 +130,7 @@ opened_files open_files(const options& wanted, complaints& complain) {
 
 bool is_trace(const std::string& path, complaints& complain) {
     bool answer = false;
-    with_file(path, {}, complain, [&](const reduce::source&, file_kind kind) {
+    with_file(path, {}, false, complain, [&](const reduce::source&, file_kind kind) {
         answer = kind == file_kind::trace;
         if (!answer) {
             complain.system(path + (kind == file_kind::spool

@@ -20,8 +20,12 @@
 /// comes after newer ones, and counts in `late()`. So pause between calls for longer than a record
 /// takes to store; `finish` passes on everything.
 ///
-/// Losses of a lane are passed on before its next record, by cause. A spool without room counts
-/// what it refuses, as for any other record.
+/// Losses of a lane are passed on before its next record, by cause; those of other events of the
+/// recorder are among them. A spool without room counts what it refuses, as for any other record.
+///
+/// What a `take` has consumed is in the memory of this process until the spool has written it. If
+/// this process is killed, these records are in no file: at most those of two calls, and one spool
+/// record. `earlier()` of the next collector tells how many records were consumed before it.
 
 #include <algorithm>
 #include <array>
@@ -89,6 +93,9 @@ public:
         return taken;
     }
 
+    /// Records that sessions before this one consumed, or reported as lost. A spool that holds
+    /// fewer lacks what a killed collector had in memory.
+    [[nodiscard]] std::uint64_t earlier() const noexcept { return earlier_; }
     /// Records that came out of order, after a newer one.
     [[nodiscard]] std::uint64_t late() const noexcept { return late_; }
     /// Records of other events, which are consumed and not passed on.
@@ -112,6 +119,10 @@ private:
             fail_setup(name_, "its records have no time to order them by (clock::none)", EINVAL);
         }
         session_.emplace(source_);
+        about_->refresh();  // no other session consumes now
+        const auto& ring = about_->ring();
+        earlier_ = ring.folded_written - ring.folded_undrained;
+        for (const auto& lane : about_->lanes()) earlier_ += lane.listed ? lane.drained : 0;
     }
 
     /// Copies everything that is complete.
@@ -230,6 +241,7 @@ private:
     loss_counts noted_{};             ///< of session_->lost(), what waits or was passed on
     std::uint64_t newest_ = 0;        ///< time of the newest record that was seen
     std::uint64_t last_ = 0;          ///< time of the newest record that was passed on
+    std::uint64_t earlier_ = 0;
     std::uint64_t late_ = 0;
     std::uint64_t others_ = 0;
 };

@@ -18,11 +18,17 @@
 /// continues the file completes it.
 ///
 /// If the disk is full, `error()` says so until a write succeeds. Records that are refused
-/// meanwhile are counted; a record of this library's type `lost` tells of them in the file, before
-/// the next record. Records that the ring lost are told in the same way.
+/// meanwhile are counted, and a record of this library's type `lost` reports them in the file,
+/// before the next record. Records that the ring lost are reported in the same way.
+///
+/// At a limit that is known before (`limit`, or the process's limit of file sizes) the last spool
+/// record keeps room for such counts: `flush` writes it again with what was refused since. A full
+/// disk is not known before, so the file cannot report what the disk had no room for: `lost()` and
+/// `unwritten()` do.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -55,7 +61,8 @@ public:
     explicit spool(const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::create_file(path), path, limit) {}
     /// Continues a file. If its last spool record is torn, its whole records are kept and written
-    /// again with later ones; the rest counts as one damaged record.
+    /// again with later ones; the rest counts as one damaged record. Throws setup_error if the
+    /// file's beginning cannot be that of a CPTRAP file: nothing is overwritten then.
     spool(go_on_t, const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::open_file(path), path, limit) {}
     /// Owns a descriptor, which is read and written at offsets; `name` is for messages.
@@ -63,14 +70,17 @@ public:
         : file_(std::move(file)), name_(std::move(name)), limit_(limit) {
         if (storage::lock_byte(file_.get(), record::spool_lock_offset) ==
             storage::lock_result::held_by_another)
-            fail_setup(name_, "another process writes into this spool", EBUSY);
+            fail_setup(name_, "another spool writes into this file", EBUSY);
         const std::uint64_t bytes = storage::file_bytes(file_.get());
+        require_spool(bytes);
         next_ = bytes / record::spool_record_bytes;
         if (const std::size_t torn = bytes % record::spool_record_bytes; torn != 0) mend(torn);
+        look_at_limit();
     }
     spool(const spool&) = delete;
     spool& operator=(const spool&) = delete;
-    /// Calls `flush`. Records that cannot be written are lost: call `flush` before, and check it.
+    /// Calls `flush`. Records that cannot be written are lost without a count: call `flush` before,
+    /// and check it.
     ~spool() { flush(); }
 
     /// Takes one CPTRAP record as it is. False, and the record counts as lost, if the file has no
@@ -82,7 +92,12 @@ public:
             return lose(loss_cause::damaged);
         }
         if (one.size() > record::spool_record_bytes) return lose(loss_cause::too_long);
-        if (!make_room(one.size())) return lose(loss_cause::refused);
+        if (!make_room(one.size())) {
+            lose(loss_cause::refused);
+            // Complete: it is written at once, and again by `flush` with what is refused later.
+            if (is_last_ && !last_is_written_) write();
+            return false;
+        }
         page_.add(one);
         ++unwritten_;
         ++records_;
@@ -134,7 +149,12 @@ public:
     /// Adds the losses that are not yet told to the current spool record, and appends it to the
     /// file; the next record begins another one. False: it could not be written, see `error()`; it
     /// is kept, and the next write tries again.
-    bool flush() noexcept { return make_room(0) && write(); }
+    bool flush() noexcept {
+        const bool told = std::all_of(untold_.begin(), untold_.end(),
+                                      [](std::uint64_t count) { return count == 0; });
+        if (told && page_.used() == 0) return true;
+        return (is_last_ || make_room(0)) && write();
+    }
 
     /// The errno of the last write; 0 if it succeeded. ENOSPC: no room; EFBIG: the limit that was
     /// given, or the process's own.
@@ -146,11 +166,15 @@ public:
     /// Records lost by the ring or by the spool, by cause.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
     /// Spool records in the file.
-    [[nodiscard]] std::uint64_t spool_records() const noexcept { return next_; }
+    [[nodiscard]] std::uint64_t spool_records() const noexcept {
+        return next_ + (last_is_written_ ? 1 : 0);
+    }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
     static constexpr std::size_t loss_bytes = record::cptrap_header_bytes + 8;
+    /// For one count of each cause.
+    static constexpr std::size_t kept_room = loss_cause_count * loss_bytes;
 
     /// Makes room for a record of `bytes`, and puts the losses that are not yet told before it.
     /// They are put in only together with the next record, because otherwise one loss would become
@@ -158,16 +182,38 @@ private:
     bool make_room(std::size_t bytes) noexcept {
         std::size_t losses = 0;
         for (const auto count : untold_) losses += count != 0 ? loss_bytes : 0;
+        if (is_last_ || page_.used() == 0) look_at_limit();
+        if (is_beyond_limit_ || (is_last_ && losses + bytes + kept_room > page_.room())) {
+            error_ = EFBIG;
+            return false;
+        }
         if (losses + bytes <= page_.room()) {
-            tell();
+            tell(page_);
+            untold_ = {};
             return true;
         }
         if (!write()) return false;
-        tell();
+        look_at_limit();
+        if (is_beyond_limit_ || (is_last_ && losses + bytes + kept_room > page_.room())) {
+            error_ = EFBIG;
+            return false;
+        }
+        tell(page_);
+        untold_ = {};
         return bytes <= page_.room() || write();  // the record needs a whole spool record
     }
+    /// Whether the current spool record is the last one that the limits allow, or one too many.
+    void look_at_limit() noexcept {
+        const std::uint64_t at = next_ * record::spool_record_bytes;
+        is_beyond_limit_ = !is_allowed(at);
+        is_last_ = !is_beyond_limit_ && !is_allowed(at + record::spool_record_bytes);
+    }
+    [[nodiscard]] bool is_allowed(std::uint64_t at) const noexcept {
+        constexpr std::size_t bytes = record::spool_record_bytes;
+        return at <= limit_ && limit_ - at >= bytes && !storage::exceeds_file_limit(at, bytes);
+    }
     /// Adds the losses that are not yet told. There is room for them.
-    void tell() noexcept {
+    void tell(record::spool_page& to) const noexcept {
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             if (untold_[i] == 0) continue;
             std::array<std::byte, 8> count{};
@@ -175,22 +221,26 @@ private:
             std::array<std::byte, loss_bytes> one{};
             record::put_cptrap(one, record::cptrap_type::lost, static_cast<std::uint16_t>(i),
                                count);
-            page_.add(one);
-            untold_[i] = 0;
+            to.add(one);
         }
     }
     bool write() noexcept {
-        if (page_.used() == 0) return true;
+        record::spool_page last;  // with what `page_` does not have yet
+        if (is_last_) {
+            last = page_;
+            tell(last);
+        }
+        const record::spool_page& page = is_last_ ? last : page_;
+        if (page.used() == 0) return true;
         constexpr std::size_t bytes = record::spool_record_bytes;
         const std::uint64_t at = next_ * bytes;
-        if (at > limit_ || limit_ - at < bytes || storage::exceeds_file_limit(at, bytes)) {
+        if (!is_allowed(at)) {
             error_ = EFBIG;
             return false;
         }
         ssize_t written = 0;
         do {
-            written =
-                ::pwrite64(file_.get(), page_.bytes().data(), bytes, static_cast<off64_t>(at));
+            written = ::pwrite64(file_.get(), page.bytes().data(), bytes, static_cast<off64_t>(at));
         } while (written < 0 && errno == EINTR);
         if (written != static_cast<ssize_t>(bytes)) {
             error_ = written < 0 ? errno : ENOSPC;
@@ -200,10 +250,12 @@ private:
             }
             return false;
         }
+        unwritten_ = 0;
+        last_is_written_ = is_last_;
+        if (is_last_) return true;  // `error_` is that of what was refused
         error_ = 0;
         ++next_;
         page_.clear();
-        unwritten_ = 0;
         return true;
     }
 
@@ -224,6 +276,21 @@ private:
         seen ? append(seen->bytes) : lose(loss_cause::damaged);
     }
 
+    /// Refuses a file that begins with something else, whatever its name.
+    void require_spool(std::uint64_t size) {
+        std::array<std::byte, record::spool_record_bytes> bytes;
+        const auto wanted = static_cast<std::size_t>((std::min<std::uint64_t>)(size, bytes.size()));
+        if (wanted == 0) return;
+        const ssize_t got = ::pread64(file_.get(), bytes.data(), wanted, 0);
+        if (got < 0) fail_setup(name_, "cannot read the first spool record", errno);
+        const auto stop = record::walk_spool(
+            std::span<const std::byte>(bytes.data(), static_cast<std::size_t>(got)),
+            record::cptrap_lengths{}, [](std::size_t, const record::cptrap_view&) {});
+        if (stop.offset == 0 && stop.why != record::spool_end::whole &&
+            stop.why != record::spool_end::cut) {
+            fail_setup(name_, "offset 0: it does not begin as a CPTRAP file", EINVAL);
+        }
+    }
     /// Moves the whole records of a torn last spool record to the current one.
     void mend(std::size_t torn) {
         std::array<std::byte, record::spool_record_bytes> bytes;
@@ -251,6 +318,9 @@ private:
     std::uint64_t records_ = 0;
     loss_counts lost_{};
     std::array<std::uint64_t, loss_cause_count> untold_{};
+    bool is_last_ = false;          ///< the limits allow the current spool record, and no other
+    bool is_beyond_limit_ = false;  ///< they do not allow the current one
+    bool last_is_written_ = false;  ///< the current one is in the file, as far as it was filled
 };
 
 }  // namespace trace_ring::inline v1::cptrap

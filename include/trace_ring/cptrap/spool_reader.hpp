@@ -97,6 +97,11 @@ public:
     /// For a program that a signal interrupts, because one call may skip records up to the end of
     /// the file; `asked` must outlive the reader.
     void stop_when(const volatile std::sig_atomic_t& asked) noexcept { stop_ = &asked; }
+    /// From now on `next` and `previous` load only the spool records from `first` to before `end`.
+    void range(std::uint64_t first, std::uint64_t end) noexcept {
+        first_ = first;
+        end_ = end;
+    }
     /// Sets lengths of types that this library does not know. Reads the current spool record again,
     /// from its beginning.
     void lengths(const record::cptrap_lengths& known) {
@@ -121,14 +126,14 @@ public:
     /// call it again later if the file is still being written.
     [[nodiscard]] spool_item next() {
         for (;;) {
-            if (!loaded_ && !load(at_)) return {};
+            if (!loaded_ && (at_ >= end_ || !load(at_))) return {};
             while (index_ < items_.size()) {
                 const auto& one = items_[index_++];
                 if (wanted(one)) return one;
             }
             if (got_ < record::spool_record_bytes) {
                 if (!grown()) return {};
-            } else if (stopped() || !load(at_ + 1)) {
+            } else if (stopped() || at_ + 1 >= end_ || !load(at_ + 1)) {
                 return {};
             }
         }
@@ -141,7 +146,7 @@ public:
                 const auto& one = items_[--index_];
                 if (wanted(one)) return one;
             }
-            if (at_ == 0 || stopped()) return {};
+            if (at_ <= first_ || stopped()) return {};
             if (load(at_ - 1)) {
                 index_ = items_.size();
             } else {
@@ -221,6 +226,8 @@ private:
     std::vector<std::uint64_t> page_;     ///< the current spool record
     std::vector<std::uint64_t> spare_{};  ///< for the next one
     std::vector<spool_item> items_{};
+    std::uint64_t first_ = 0;
+    std::uint64_t end_ = ~std::uint64_t{0};
     std::uint64_t at_ = 0;
     std::size_t got_ = 0;
     bool loaded_ = false;
