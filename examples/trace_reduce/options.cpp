@@ -349,10 +349,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
         "Write to this file, whole or not at all; of ctf: to this folder, which must not "
         "be there, or be empty");
     result->option_text("FILE|DIR");
-    app.add_option("--time", into.time,
-                   "Times as local date and time (the default), seconds since the trace began, "
-                   "or ticks of its clock")
-        ->option_text("local|relative|raw")
+    auto* time =
+        app.add_option("--time", into.time,
+                       "Times as local date and time (the default), seconds since the trace began, "
+                       "or ticks of its clock");
+    time->option_text("local|relative|raw")
         ->transform(
             CLI::Transformer(std::map<std::string, time_format>{{"local", time_format::local},
                                                                 {"relative", time_format::relative},
@@ -386,6 +387,10 @@ bool parse(int argc, char** argv, options& into, int& status) {
         if (*from && into.from.empty()) throw CLI::ValidationError("--from", is_place(""));
         if (*to && into.to.empty()) throw CLI::ValidationError("--to", is_place(""));
         if (*das && into.das.empty()) throw CLI::ValidationError("--das", "an empty place");
+        if (*das && *time) {
+            throw CLI::ValidationError("--time",
+                                       "an entry of a DAS trace table has no time: not with --das");
+        }
         return true;
     } catch (const CLI::ParseError& error) {
         status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 1;

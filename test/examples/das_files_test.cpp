@@ -94,6 +94,102 @@ BOOST_AUTO_TEST_CASE(what_a_core_does_not_have_of_guest_storage_is_reported) {
                "storage (--das)\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_core_without_the_memory_of_a_shared_file_names_the_file) {
+    image of;
+    of.controls(0x0000FFE0, 0x00010000, 0x00010080).trace(4);
+    const std::uint64_t base = 0x7F3A40000000, end = base + of.bytes().size();
+    const std::string words[] = {"word84@7F3A40000000", "20008@7F3A40000000"};
+    const std::string missed[] = {"the word at location 84 is not in the core: X'000054'",
+                                  "the trace-table-entry header is not in the core: X'020008'"};
+    const auto run = [&](core_builder& core, std::size_t which) {
+        const scratch_file file;
+        core.save(file.path());
+        const auto it = run_trace_reduce({file.path(), "--das", words[which]});
+        BOOST_TEST(it.status == 2);
+        BOOST_TEST(it.output == "");
+        const auto begin = "trace-reduce: " + file.path() + ": offset ";
+        BOOST_TEST_REQUIRE(it.errors.starts_with(begin), it.errors);
+        return it.errors.substr(begin.size());
+    };
+    const std::string left_out =
+        " is not in the core (bit 3 of coredump_filter leaves shared files out): ";
+    for (std::size_t which = 0; which < 2; ++which) {
+        // The kernel writes a program header without memory; gdb may write none.
+        for (const bool segment : {true, false}) {
+            core_builder core;
+            if (segment) core.memory(base, {}, of.bytes().size());
+            core.file(base - 0x1000, base, 0, "/lib/other").file(base, end, 0, "/dev/shm/guest");
+            static_cast<void>(core.build());
+            // The second entry of the note, after its count and page size.
+            const auto note = std::to_string(core.files_at() + 8 + 8 + 24);
+            BOOST_TEST(run(core, which) == note + ": " + missed[which] +
+                                               ": the memory of /dev/shm/guest" + left_out +
+                                               "run trace-reduce --das without @BASE on "
+                                               "/dev/shm/guest\n");
+        }
+    }
+    // Guest storage in two mappings of the file, and behind something else in it.
+    core_builder two;
+    two.memory(base, std::span<const std::byte>(of.bytes()).first(0x1000));
+    two.file(base, base + 0x1000, 0, "/ram").file(base + 0x1000, end, 1, "/ram");
+    BOOST_TEST(run(two, 1).ends_with("run trace-reduce --das without @BASE on /ram\n"));
+    core_builder behind;
+    behind.file(base, end, 16, "/ram");
+    BOOST_TEST(run(behind, 0).ends_with(": the memory of /ram" + left_out +
+                                        "it is at offset 65620 of that file\n"));
+    // Memory without a name, and what was deleted, are other bits' matter.
+    core_builder unnamed, deleted, cut;
+    unnamed.memory(base, {}, of.bytes().size());
+    static_cast<void>(unnamed.build());
+    BOOST_TEST(run(unnamed, 0) ==
+               std::to_string(unnamed.header_of(0)) + ": " + missed[0] +
+                   ": the core was written without this memory (coredump_filter, or madvise with "
+                   "MADV_DONTDUMP)\n");
+    deleted.file(base, end, 0, "/memfd:ram (deleted)");
+    BOOST_TEST(run(deleted, 0)
+                   .ends_with(missed[0] + ": the core was written without this memory of "
+                                          "/memfd:ram (deleted) (coredump_filter, or "
+                                          "madvise with MADV_DONTDUMP)\n"));
+    // A name in a core commands no terminal.
+    core_builder hostile;
+    hostile.file(base, end, 0, "/a\x1b[2J\n  b");
+    BOOST_TEST(run(hostile, 0).find("the memory of /a\\x1b[2J\\n  b is not") != std::string::npos);
+
+    // An entry that the core has in part, in the file from its second half on.
+    core_builder part;
+    part.memory(base, std::span<const std::byte>(of.bytes()).first(0x10050));
+    part.memory(base + 0x20000, std::span<const std::byte>(of.bytes()).subspan(0x20000));
+    part.file(base + 0x10050, base + 0x20000, 0, "/rest");
+    const scratch_file file;
+    part.save(file.path());
+    const auto it = run_trace_reduce({file.path(), "--das", words[0]});
+    BOOST_TEST(it.status == 2);
+    const auto begin = "trace-reduce: " + file.path() + ": offset ";
+    const auto note = std::to_string(part.files_at() + 8 + 8);
+    BOOST_TEST(it.errors == begin + std::to_string(part.offset_of(0) + 0x10040) +
+                                ": 1 entry is not in the core, from X'010040' on: the memory of "
+                                "/rest" +
+                                left_out + "it is at offset 0 of that file\n" + begin + note +
+                                ": 1 entry is not in the core, from X'010060' on: the memory of "
+                                "/rest" +
+                                left_out + "it is at offset 16 of that file\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_core_that_is_cut_short_is_not_explained_by_what_cores_leave_out) {
+    image of;
+    of.controls(0x0000FFE0, 0x00010000, 0x00010080).trace(4);
+    const std::uint64_t base = 0x7F3A40000000;
+    core_builder core;
+    core.memory(base, of.bytes()).file(base, base + of.bytes().size(), 0, "/ram");
+    const auto bytes = core.build();
+    const scratch_file file;
+    file.write({reinterpret_cast<const char*>(bytes.data()), core.offset_of(0) + 0x1000});
+    const auto it = run_trace_reduce({file.path(), "--das", "word84@7F3A40000000"});
+    BOOST_TEST(it.status == 2);
+    BOOST_TEST(it.errors.find("the core is cut short") != std::string::npos, it.errors);
+    BOOST_TEST(it.errors.ends_with("header is not in the core: X'020008'\n"), it.errors);
+}
+
 BOOST_AUTO_TEST_CASE(files_that_cannot_be_guest_storage_are_refused) {
     const scratch_file empty, trace, tiny;
     trace.write("traceRNG and more of it");
@@ -132,8 +228,16 @@ BOOST_AUTO_TEST_CASE(a_place_is_a_header_or_word_84_and_all_its_numbers_are_hexa
     BOOST_TEST(das_storage::parse_place("word84+X'C000'@x'7f3a40000000'", at) == "");
     BOOST_TEST(!at.header);
     BOOST_TEST(at.word == 0xC000U + 84);
+    for (const char* const text : {"WORD84+c000@7F3a40000000", "Word84+C000@0X7f3A40000000"}) {
+        at = {};
+        BOOST_TEST(das_storage::parse_place(text, at) == "", text);
+        BOOST_TEST(!at.header);
+        BOOST_TEST(at.word == 0xC000U + 84);
+        BOOST_TEST((at.base == 0x7F3A40000000));
+    }
     BOOST_TEST((at.base == 0x7F3A40000000));
-    for (const char* const text : {"X'20008", "20008'", "X''", "0x", "", "@1", "word84@@1", "-8"}) {
+    for (const char* const text : {"X'20008", "20008'", "X''", "0x", "", "@1", "word84@@1", "-8",
+                                   "WORD8", "WORD 84", "xord84"}) {
         const auto before = at;
         BOOST_TEST(das_storage::parse_place(text, at) != "", text);
         BOOST_TEST((at.word == before.word && at.header == before.header));
@@ -176,11 +280,15 @@ BOOST_AUTO_TEST_CASE(
         {"--stats"},
         {"--follow"},
         {"--browse"},
+        {"--jobs", "1"},
+        {"--time", "relative"},
+        {"--time", "local"},
         {"--symbols"},
         {"--format", "chrome"},
         {"--format", "html"},
         {"--format", "perfetto"},
         {"--branches", "last"},
+        {"--top", "5"},
     };
     for (const auto& each : refused) {
         std::vector<std::string> arguments{"--das", "word84"};
@@ -190,6 +298,9 @@ BOOST_AUTO_TEST_CASE(
         BOOST_TEST(it.output == "");
         BOOST_TEST(it.errors.find(each.front()) != std::string::npos, it.errors);
     }
+    BOOST_TEST(show(of, {"--das", "word84", "--stats", "--top", "5"}).status == 1);
+    BOOST_TEST(show(of).status == 0);
+    BOOST_TEST(show(of, {"--das", "word84", "--colour", "never"}).status == 0);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 /// vectors, and inconsistent ones.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <sstream>
@@ -23,6 +24,10 @@ BOOST_AUTO_TEST_SUITE(das_reduce)
 
 using namespace das_images;
 using trace_ring_test::json_check;
+
+constexpr const char* columns =
+    "file,kind,address,offset,entries,current,data,ebcdic,current_control,first_control,"
+    "last_control,next,word_84,gate,text\n";
 
 BOOST_AUTO_TEST_CASE(a_table_is_shown_from_the_oldest_entry_to_the_one_that_current_designates) {
     image d1;  // vector D1
@@ -213,27 +218,31 @@ BOOST_AUTO_TEST_CASE(json_and_csv_have_the_same_as_text) {
     for (const auto& line : lines) BOOST_TEST(json_check::valid(line), line);
     const std::string zeros(48, '0');
     const std::vector<std::string> expected{
-        R"({"kind":"table","header":131080,"current":65568,"first":65536,"last":65664,"entries":4,)"
-        R"("next":65600,"word_84":2147614728,"gate":"open","notes":[],"inconsistent":[]})",
-        R"({"kind":"zeros","address":65600,"offset":65600,"entries":2,"current":false})",
-        R"({"kind":"entry","address":65536,"offset":65536,"current":false,)"
+        R"({"kind":"table","header":"020008","offset":131080,"current":"00010020",)"
+        R"("first":"00010000","last":"00010080","entries":4,"next":"010040",)"
+        R"("word_84":"80020008","gate":"open","notes":[],"inconsistent":[]})",
+        R"({"kind":"zeros","address":"010040","offset":65600,"entries":2,"current":false})",
+        R"({"kind":"entry","address":"010000","offset":65536,"current":false,)"
         R"("data":"0000000100000000)" +
             zeros + R"(","ebcdic":")" + std::string(32, '.') + "\"}",
-        R"({"kind":"entry","address":65568,"offset":65568,"current":true,)"
+        R"({"kind":"entry","address":"010020","offset":65568,"current":true,)"
         R"("data":"000000027f407f6b)" +
             zeros + R"(","ebcdic":"....\" \",)" + std::string(24, '.') + "\"}"};
     BOOST_TEST(lines == expected, boost::test_tools::per_element());
+    // What JSON prints is what --das takes.
+    BOOST_TEST(show(of, {"--das", "020008", "--format", "json"}).output == json.output);
 
     const auto csv = show(of, {"--das", "word84", "--format", "csv"});
     BOOST_TEST(csv.status == 0);
     BOOST_TEST(csv.output ==
-               "file,kind,address,entries,current,data,ebcdic\n"
-               "\"FILE\",table,020008,4,,000100200001000000010080,\n"
-               "\"FILE\",zeros,010040,2,no,,\n"
-               "\"FILE\",entry,010000,1,no,0000000100000000" +
-                   zeros + ",\"" + std::string(32, '.') +
-                   "\"\n\"FILE\",entry,010020,1,yes,000000027f407f6b" + zeros +
-                   ",\"....\"\" \"\"," + std::string(24, '.') + "\"\n");
+               std::string(columns) +
+                   "\"FILE\",table,0x020008,131080,4,,,,0x00010020,0x00010000,0x00010080,0x010040,"
+                   "0x80020008,open,\n"
+                   "\"FILE\",zeros,0x010040,65600,2,false,,,,,,,,,\n"
+                   "\"FILE\",entry,0x010000,65536,1,false,\"0000000100000000" +
+                   zeros + "\",\"" + std::string(32, '.') +
+                   "\",,,,,,,\n\"FILE\",entry,0x010020,65568,1,true,\"000000027F407F6B" + zeros +
+                   "\",\"....\"\" \"\"," + std::string(24, '.') + "\",,,,,,,\n");
 
     image beyond;
     beyond.controls(0x00020FE0, 0x00020F80, 0x00021040).put(0x00020FE0, 9);
@@ -241,9 +250,103 @@ BOOST_AUTO_TEST_CASE(json_and_csv_have_the_same_as_text) {
     BOOST_TEST(cut.status == 2);
     const auto cut_lines = lines_of(cut.output);
     BOOST_TEST_REQUIRE(cut_lines.size() == 4U);
-    BOOST_TEST(cut_lines[3] ==
-               R"({"kind":"missing","address":135168,"offset":135168,"entries":2,"current":false,)"
-               R"("cause":"beyond the end of the file"})");
+    BOOST_TEST(
+        cut_lines[3] ==
+        R"({"kind":"missing","address":"021000","offset":135168,"entries":2,"current":false,)"
+        R"("cause":"beyond the end of the file"})");
+    const auto cut_rows =
+        lines_of(show(beyond, {"--das", "word84", "--format", "csv", "--backward"}).output);
+    BOOST_TEST_REQUIRE(cut_rows.size() == 5U);
+    BOOST_TEST(cut_rows[4] ==
+               "\"FILE\",missing,0x021000,135168,2,false,,,,,,,,,\"beyond the end of the file\"");
+}
+
+BOOST_AUTO_TEST_CASE(csv_has_the_notes_the_inconsistencies_and_the_state_of_the_table) {
+    image of;
+    of.controls(0x00010008, 0x00010000, 0x00010050, 0x7F020008);
+    const auto shown = show(of);
+    const auto it = show(of, {"--das", "word84", "--format", "csv"});
+    BOOST_TEST(it.status == 2);
+    const auto rows = lines_of(it.output);
+    BOOST_TEST_REQUIRE(rows.size() == 5U);
+    BOOST_TEST(rows[0] + '\n' == columns);
+    BOOST_TEST(rows[1] ==
+               "\"FILE\",table,0x020008,131080,3,,,,0x00010008,0x00010000,0x00010050,,0x7F020008,"
+               "closed,");
+    BOOST_TEST(rows[2] == "\"FILE\",note,,,,,,,,,,,,,\"the last entry runs 16 bytes over last\"");
+    BOOST_TEST(rows[3] ==
+               "\"FILE\",inconsistent,,131080,,,,,,,,,,,\"the current-entry control, "
+               "X'00010008', is no entry of the table: the order of entries is not known, and "
+               "they are shown by address\"");
+    BOOST_TEST(rows[4] == "\"FILE\",zeros,0x010000,65536,3,false,,,,,,,,,");
+    // Text has the same lines.
+    BOOST_TEST(has_line(shown.output, "next entry: a specification exception"));
+    BOOST_TEST(has_line(shown.output, "note: the last entry runs 16 bytes over last"));
+    BOOST_TEST(has_line(shown.output, "inconsistent: the current-entry control, X'00010008', is"));
+
+    // Every row has a cell for each column; outside quotation marks commas separate them.
+    const auto cells = [](const std::string& row) {
+        bool quoted = false;
+        std::size_t count = 1;
+        for (const char c : row) {
+            if (c == '"') quoted = !quoted;
+            if (c == ',' && !quoted) ++count;
+        }
+        return count;
+    };
+    of.controls(0x0000FFE0, 0x00010000, 0x00010080, 0x80000010).trace(0);
+    of.put(0x00010020, 0x6B7F6B7F);  // ',","' in EBCDIC
+    of.put(header, 0x00010040);
+    for (const auto& row : rows) BOOST_TEST(cells(row) == 15U, row);
+    const auto other = lines_of(show(of, {"--das", "20008", "--format", "csv"}).output);
+    BOOST_TEST(other.size() > 3U);
+    for (const auto& row : other) BOOST_TEST(cells(row) == 15U, row);
+    // Word 84 designates another header: no gate.
+    BOOST_TEST(other[1].ends_with(",0x010060,0x80000010,,"), other[1]);
+}
+
+BOOST_AUTO_TEST_CASE(a_header_or_a_word_84_within_the_table_is_reported) {
+    const std::string file = "trace-reduce: FILE: offset ";
+    const auto run = [](std::uint32_t at, std::uint32_t first, std::uint32_t last,
+                        const std::string& place) {
+        image of;
+        of.put(84, 0x80000000 | at);
+        of.put(at, first).put(at + 4, first).put(at + 8, last);
+        return show(of, {"--das", place});
+    };
+    const auto in_entry = [](const char* what, const char* entry) {
+        return std::string(what) + ", lies in the table's entry " + entry +
+               ": a trace to that entry overwrites it";
+    };
+    const auto first = in_entry("the header, X'002000'", "X'002000'");
+    const auto it = run(0x2000, 0x2000, 0x2080, "2000");
+    BOOST_TEST(it.status == 2);
+    BOOST_TEST(it.errors == file + "8192: " + first + "\n");
+    BOOST_TEST(has_line(it.output, "inconsistent: " + first));
+    BOOST_TEST(has_line(it.output, "002000  00002000 00002000 00002080"));
+    // In two entries, in the last one alone, and next to the table on either side.
+    BOOST_TEST(run(0x2018, 0x2000, 0x2080, "2018").errors ==
+               file + "8216: " + in_entry("the header, X'002018'", "X'002000'") + "\n" + file +
+                   "8224: " + in_entry("the header, X'002018'", "X'002020'") + "\n");
+    BOOST_TEST(run(0x2078, 0x2000, 0x2080, "2078").errors ==
+               file + "8312: " + in_entry("the header, X'002078'", "X'002060'") + "\n");
+    BOOST_TEST(run(0x1FF8, 0x2000, 0x2080, "1FF8").errors ==
+               file + "8192: " + in_entry("the header, X'001FF8'", "X'002000'") + "\n");
+    BOOST_TEST(run(0x2080, 0x2000, 0x2080, "2080").errors == "");
+    BOOST_TEST(run(0x1FF0, 0x2000, 0x2080, "1FF0").errors == "");
+    // The last entry runs over last.
+    BOOST_TEST(run(0x2078, 0x2000, 0x2070, "2078").errors ==
+               file + "8312: " + in_entry("the header, X'002078'", "X'002060'") + "\n");
+    BOOST_TEST(run(0x1000, 0x0040, 0x0080, "word84").errors ==
+               file + "84: " + in_entry("the word at location 84, X'000054'", "X'000040'") + "\n");
+    BOOST_TEST(run(0x1000, 0x0060, 0x0080, "word84").errors == "");
+}
+
+BOOST_AUTO_TEST_CASE(one_byte_over_last_is_no_bytes) {
+    image of;
+    of.controls(0x00010000, 0x00010000, 0x0001005F);
+    BOOST_TEST(has_line(show(of).output, "note: the last entry runs 1 byte over last"));
+    BOOST_TEST(!has_line(show(of).output, "note: the last entry runs 1 bytes"));
 }
 
 BOOST_AUTO_TEST_CASE(several_files_are_shown_one_after_the_other_by_name) {

@@ -21,6 +21,8 @@
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
+#include "../../shown.hpp"
+
 namespace trace_reduce::das_storage {
 
 /// There is no prefixing and no address translation. Trusts nothing in a core.
@@ -85,15 +87,32 @@ public:
         if (!read(at, std::span(doubleword).first(bytes))) return {};
         return trace_ring::record::load_big<std::uint32_t>(doubleword, bytes - 4);
     }
-    /// The offset in the file of a byte of guest storage, or of the end if it is not there.
+    /// The offset in the file of a byte of guest storage. If a core does not have it, the offset of
+    /// the note of the file that was mapped there, or of the program header; otherwise of the end.
     [[nodiscard]] std::uint64_t offset(std::uint32_t address) const {
         if (!core_) return (std::min)(std::uint64_t{address}, file_.size());
-        const auto from = place_of(address);
-        return from ? from->offset : file_.size();
+        if (const auto from = place_of(address)) return from->offset;
+        if (address <= ~base_) {
+            if (const auto* const file = file_at(base_ + address)) return file->note;
+            if (const auto* const segment = core_->find(base_ + address)) return segment->header;
+        }
+        return file_.size();
     }
     /// Why a byte is not there.
     [[nodiscard]] const char* absence() const noexcept {
         return core_ ? "not in the core" : "beyond the end of the file";
+    }
+    /// Why a core does not have all of these bytes, and where they are instead, to follow the text
+    /// of an error; empty if that is not known.
+    [[nodiscard]] std::string hint(std::uint32_t address, std::uint32_t bytes) const {
+        if (!core_) return {};
+        for (const auto end = std::uint64_t{address} + bytes; address < end;) {
+            const auto from = place_of(address);
+            if (!from) return hint_at(address);
+            address +=
+                static_cast<std::uint32_t>((std::min)(std::uint64_t{from->bytes}, end - address));
+        }
+        return {};
     }
 
 private:
@@ -105,6 +124,41 @@ private:
         if (segment == nullptr || at - segment->address >= segment->present) return {};
         const auto within = at - segment->address;
         return trace_ring::reduce::extent{segment->offset + within, segment->present - within};
+    }
+
+    /// The file that the program had mapped there; null if the core names none.
+    [[nodiscard]] const trace_ring::reduce::mapped_file* file_at(std::uint64_t at) const noexcept {
+        const auto& all = core_->files();
+        const auto after =
+            std::upper_bound(all.begin(), all.end(), at,
+                             [](std::uint64_t a, const auto& each) { return a < each.begin; });
+        return after == all.begin() || (after - 1)->end <= at ? nullptr : &*(after - 1);
+    }
+    /// `address` is not in the core.
+    [[nodiscard]] std::string hint_at(std::uint32_t address) const {
+        if (address > ~base_) return {};
+        const auto at = base_ + address;
+        const auto* const segment = core_->find(at);
+        const auto* const file = file_at(at);
+        // A core that is cut short may have had the memory. That damage is reported.
+        if (segment != nullptr && !core_->damages().empty() &&
+            segment->offset + segment->present >= file_.size()) {
+            return {};
+        }
+        if (file == nullptr && segment == nullptr) return {};
+        // The kernel takes shared memory without a name for anonymous, which bit 3 is not about.
+        if (file == nullptr || file->path.ends_with(" (deleted)")) {
+            return ": the core was written without this memory" +
+                   (file == nullptr ? std::string() : " of " + shown(file->path)) +
+                   " (coredump_filter, or madvise with MADV_DONTDUMP)";
+        }
+        const auto name = shown(file->path);
+        const bool whole = file->begin - file->file_offset == base_;  // from guest location 0 on
+        return ": the memory of " + name +
+               " is not in the core (bit 3 of coredump_filter leaves shared files out): " +
+               (whole ? "run trace-reduce --das without @BASE on " + name
+                      : "it is at offset " + std::to_string(at - file->begin + file->file_offset) +
+                            " of that file");
     }
 
     trace_ring::reduce::source file_;

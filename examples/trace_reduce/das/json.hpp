@@ -5,21 +5,25 @@
 /// @file
 /// A DAS trace table as JSON lines: one object for the table, then one for each part of it.
 /// @code
-///   {"kind":"table","header":4096,"current":8192,"first":8192,"last":8320,"entries":4,"next":8224,
-///    "word_84":2147487744,"gate":"open","notes":[],"inconsistent":[]}
-///   {"kind":"zeros","address":8224,"offset":8224,"entries":3,"current":false}
-///   {"kind":"missing","address":8224,"offset":8224,"entries":3,"current":false,
+///   {"kind":"table","header":"001000","offset":4096,"current":"00002000","first":"00002000",
+///    "last":"00002080","entries":4,"next":"002020","word_84":"80001000","gate":"open",
+///    "notes":[],"inconsistent":[]}
+///   {"kind":"zeros","address":"002020","offset":8224,"entries":3,"current":false}
+///   {"kind":"missing","address":"002020","offset":8224,"entries":3,"current":false,
 ///    "cause":"beyond the end of the file"}
-///   {"kind":"entry","address":8192,"offset":8192,"current":true,"data":"00000001...",
+///   {"kind":"entry","address":"002000","offset":8192,"current":true,"data":"00000001...",
 ///    "ebcdic":"..."}
 /// @endcode
-/// - `address` is in guest storage, `offset` in the file.
+/// - `address` is in guest storage, `offset` in the file. Addresses and control words are texts of
+///   hexadecimal digits, as --das takes and text shows them; other numbers are decimal.
 /// - `next` is null if the next trace meets a specification exception.
 /// - `gate` is null if word 84 is not in the file, or designates another header; `word_84` is null
 ///   in the first case.
 /// - `file` is the second member if a name was given to the writer.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +32,7 @@
 #include <trace_ring/exporter/text/append.hpp>
 
 #include "../cptrap/ebcdic.hpp"
+#include "../cptrap/notation.hpp"
 #include "table.hpp"
 
 namespace trace_reduce::das_storage {
@@ -39,17 +44,20 @@ public:
     void append(exporter::text_buffer& out, const table& of) const {
         const auto& words = of.words();
         begin(out, "table");
-        number(out, R"(,"header":)", of.header());
-        number(out, R"(,"current":)", words.current);
-        number(out, R"(,"first":)", words.first);
-        number(out, R"(,"last":)", words.last);
+        digits(out, R"(,"header":)", of.header(), 6);
+        number(out, R"(,"offset":)", of.offset());
+        digits(out, R"(,"current":)", words.current, 8);
+        digits(out, R"(,"first":)", words.first, 8);
+        digits(out, R"(,"last":)", words.last, 8);
         number(out, R"(,"entries":)", of.count());
-        number(out, R"(,"next":)", of.next_entry());
-        number(out, R"(,"word_84":)", of.word_84());
+        digits(out, R"(,"next":)", of.next_entry(), 6);
+        digits(out, R"(,"word_84":)", of.word_84(), 8);
         out += R"(,"gate":)";
-        out += !of.is_designated()                           ? "null"
-               : das::designation{*of.word_84()}.gate_open() ? R"("open")"
-                                                             : R"("closed")";
+        if (of.is_designated()) {
+            exporter::impl::append_json_string(out, of.gate());
+        } else {
+            out += "null";
+        }
         out += R"(,"notes":[)";
         const char* separator = "";
         for (const auto& each : of.notes()) {
@@ -70,7 +78,7 @@ public:
         begin(out, one.what == kind::entry   ? "entry"
                    : one.what == kind::zeros ? "zeros"
                                              : "missing");
-        number(out, R"(,"address":)", one.address);
+        digits(out, R"(,"address":)", one.address, 6);
         number(out, R"(,"offset":)", one.offset);
         if (one.what != kind::entry) number(out, R"(,"entries":)", one.entries);
         out += one.current ? R"(,"current":true)" : R"(,"current":false)";
@@ -102,11 +110,17 @@ private:
         out += name;
         exporter::impl::append_number(out, value);
     }
-    static void number(exporter::text_buffer& out, std::string_view name,
-                       const std::optional<std::uint32_t>& value) {
-        if (value) return number(out, name, std::uint64_t{*value});
+    /// Hexadecimal, or null.
+    static void digits(exporter::text_buffer& out, std::string_view name,
+                       const std::optional<std::uint32_t>& value, std::size_t width) {
         out += name;
-        out += "null";
+        if (!value) {
+            out += "null";
+            return;
+        }
+        out += '"';
+        append_hexadecimal(out, *value, width);
+        out += '"';
     }
 
     std::string file_;

@@ -8,11 +8,12 @@
 /// @code
 ///   1000  0x1000  X'1000'     the header's address
 ///   word84                    the header that the word at location 84 designates
-///   word84+C000               the same of the processor whose prefix is X'C000'
+///   WORD84+C000               the same of the processor whose prefix is X'C000'
 ///   1000@7F3A40000000         in a core of an emulator: the address there of guest location 0
 /// @endcode
-/// All numbers are hexadecimal.
+/// All numbers are hexadecimal. Letters may be small or capital.
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -49,6 +50,13 @@ namespace impl {
     if (text.empty() || error != std::errc{} || stop != end) return {};
     return value;
 }
+/// `text` begins with `word`, which has small letters, in capitals or not.
+[[nodiscard]] inline bool begins_with_word(std::string_view text, std::string_view word) {
+    if (text.size() < word.size()) return false;
+    return std::equal(word.begin(), word.end(), text.begin(), [](char small, char given) {
+        return small == (given >= 'A' && given <= 'Z' ? given + ('a' - 'A') : given);
+    });
+}
 
 }  // namespace impl
 
@@ -66,7 +74,7 @@ namespace impl {
         if (!out.base) return fault(text.substr(at + 1), "is no hexadecimal address of a process");
     }
     constexpr std::string_view word84 = "word84";
-    if (where.starts_with(word84)) {
+    if (impl::begins_with_word(where, word84)) {
         const auto rest = where.substr(word84.size());
         const auto prefix = rest.empty()            ? std::optional<std::uint64_t>{0}
                             : rest.starts_with('+') ? impl::hexadecimal(rest.substr(1))

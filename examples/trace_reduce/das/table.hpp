@@ -79,6 +79,8 @@ public:
     }
 
     [[nodiscard]] std::uint32_t header() const noexcept { return header_; }
+    /// The header's offset in the file.
+    [[nodiscard]] std::uint64_t offset() const { return image_.offset(header_); }
     [[nodiscard]] const controls& words() const noexcept { return controls_; }
     /// Entries of the table that lie in storage on 32-byte boundaries.
     [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
@@ -89,6 +91,11 @@ public:
     /// Word 84 designates this header, so its bit 0 is this table's gate.
     [[nodiscard]] bool is_designated() const noexcept {
         return designation_ && das::designation{*designation_}.header() == header_;
+    }
+    /// "open" or "closed"; empty if word 84 is not in the image, or designates another header.
+    [[nodiscard]] const char* gate() const noexcept {
+        if (!is_designated()) return "";
+        return das::designation{*designation_}.gate_open() ? "open" : "closed";
     }
     /// The entry that the next trace uses; nothing if it meets a specification exception.
     [[nodiscard]] std::optional<std::uint32_t> next_entry() const noexcept {
@@ -121,8 +128,9 @@ private:
     static constexpr std::uint32_t most_entries = (das::address_mask + 1) / claim::das_entry_bytes;
 
     [[noreturn]] void refuse(std::uint32_t address, const std::string& what) const {
-        throw trace_ring::format_error(image_.name(), image_.offset(address),
-                                       what + image_.absence() + ": " + quoted(address, 6));
+        throw trace_ring::format_error(
+            image_.name(), image_.offset(address),
+            what + image_.absence() + ": " + quoted(address, 6) + image_.hint(address, 4));
     }
     [[nodiscard]] std::uint32_t header_word(std::uint32_t offset) const {
         const auto address = (header_ + offset) & das::address_mask;
@@ -141,6 +149,7 @@ private:
             if (usable.first < controls_.first || usable.first >= usable.last) return;
         }
         const das::table_entries entries(usable);
+        start_ = usable.first;
         entries_ = entries;
         count_ = entries.count();
         most_ = count_;
@@ -186,7 +195,8 @@ private:
                                         ", is not above the first-entry control, " + quoted(first));
         } else if (const auto over = (first - last) % claim::das_entry_bytes;
                    over != 0 && claim::on_entry_boundary(first)) {
-            notes_.push_back("the last entry runs " + std::to_string(over) + " bytes over last");
+            notes_.push_back("the last entry runs " + std::to_string(over) +
+                             (over == 1 ? " byte over last" : " bytes over last"));
         }
         if (count_ > most_entries) {
             fault(das::last_offset, "the table has " + std::to_string(count_) +
@@ -199,6 +209,25 @@ private:
             notes_.push_back(
                 "bits 0-7 of a control word are not zero: they take part in the compare, and not "
                 "in addresses");
+        }
+        find_overlap("the header", header_, 12);
+        if (is_designated()) find_overlap("the word at location 84", word_, 4);
+    }
+    /// Words in the table that a trace overwrites, and that are no entry's: reports each entry
+    /// that has some of them. 24-bit addresses wrap.
+    void find_overlap(const char* what, std::uint32_t address, std::uint32_t bytes) {
+        if (!entries_) return;
+        std::optional<std::uint32_t> reported;
+        for (std::uint32_t i = 0; i < bytes; i += 4) {
+            const auto word = (address + i) & das::address_mask;
+            const auto entry = claim::entry_address(word);
+            const auto number = ((word - start_) & das::address_mask) / claim::das_entry_bytes;
+            if (number >= count_ || entry == reported) continue;
+            reported = entry;
+            faults_.push_back({image_.offset(word), std::string(what) + ", " + quoted(address, 6) +
+                                                        ", lies in the table's entry " +
+                                                        quoted(entry, 6) +
+                                                        ": a trace to that entry overwrites it"});
         }
     }
     [[nodiscard]] bool has_newest() const noexcept { return entries_ && entries_->has_newest(); }
@@ -237,6 +266,7 @@ private:
     std::uint32_t header_ = 0;
     controls controls_{};
     std::optional<das::table_entries> entries_{};
+    std::uint32_t start_ = 0;  // the first control on a 32-byte boundary
     std::uint32_t count_ = 0;
     std::uint32_t skipped_ = 0, most_ = 0;  // the oldest that are not read, and all that are
     std::uint32_t done_ = 0;

@@ -52,9 +52,8 @@ public:
         out += "word 84: ";
         if (const auto& word = of.word_84()) {
             hexadecimal(out, *word, 8);
-            out += !of.is_designated()                   ? ", which designates another header"
-                   : das::designation{*word}.gate_open() ? ", the gate is open"
-                                                         : ", the gate is closed";
+            out += of.is_designated() ? ", the gate is " : ", which designates another header";
+            out += of.gate();
         } else {
             out += "not in the file";
         }

@@ -39,6 +39,7 @@ namespace trace_reduce {
         !wanted.lengths.empty()) {
         return "--type, --code, --page and --length are for CPTRAP files";
     }
+    if (wanted.jobs != 0) return "a DAS trace table is read by one thread: not with --jobs";
     if (wanted.statistics) {
         return "a DAS trace table counts neither records nor losses: not with --stats";
     }
@@ -75,7 +76,8 @@ void reduce_das_table(const std::string& path, const das_storage::place& where,
             on.complain.damage(
                 path, one.offset,
                 std::to_string(one.entries) + (one.entries == 1 ? " entry is " : " entries are ") +
-                    image.absence() + ", from " + das_storage::quoted(one.address, 6) + " on");
+                    image.absence() + ", from " + das_storage::quoted(one.address, 6) + " on" +
+                    image.hint(one.address, 32));
         }
         writer.append(on.to.text(), image, one);
         on.to.flush_some();
