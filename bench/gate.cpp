@@ -10,7 +10,6 @@
 
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
-#include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/ring.hpp>
@@ -59,7 +58,6 @@ int main(int argc, char** argv) {
     floors::add_payload();
     floors::add_branch();
     bench::add<of_ring<tr::gate::flag>>("gate/flag", floors::branch_name);
-    bench::add<of_ring<tr::gate::static_key<struct key>>>("gate/static_key", floors::branch_name);
     bench::add<of_recorder>("gate/recorder", floors::branch_name);
     return bench::run(argc, argv);
 }

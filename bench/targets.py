@@ -250,8 +250,6 @@ TARGETS = (
      lambda f: f.counter("size/bytes/iterations:1", "file_bytes"), 24.6),
     ("T7", "gate closed, flag, instructions",
      lambda f: f.instructions("gate/flag", "floor/payload", "hot_path"), 3),
-    ("T7", "gate closed, static_key, instructions",
-     lambda f: f.instructions("gate/static_key", "floor/payload", "hot_path"), 1),
     ("T8", "private lanes, 2 threads, by one private lane",
      lambda f: above(f, f.ratio(EACH_ITS_OWN, LANE), TIMED_STORE + "/threads:2", TIMED_STORE,
                      "clock and plain store, 2 threads by one"), 1.05),

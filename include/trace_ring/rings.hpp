@@ -40,7 +40,6 @@
 #include <trace_ring/policy/gate/always.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/gate/gate.hpp>
-#include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/notify/barrier.hpp>
 #include <trace_ring/policy/notify/futex.hpp>

@@ -32,6 +32,5 @@
 #include <trace_ring/x86/linux/perf_event.hpp>
 #include <trace_ring/x86/linux/perf_host.hpp>
 #include <trace_ring/x86/linux/perf_ring.hpp>
-#include <trace_ring/x86/linux/perf_samples.hpp>
 
 #endif

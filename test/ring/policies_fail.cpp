@@ -21,7 +21,6 @@
 #include <trace_ring/policy/full/extend.hpp>
 #include <trace_ring/policy/full/stop.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
-#include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
@@ -724,15 +723,6 @@ inline ring<varying_d> varying_d_ring;
 bool write_bytes(const std::string& text) {
     return varying_d_ring.write_bytes(1, std::as_bytes(std::span(text)));
 }
-#endif
-
-#ifdef FAILS_a_key_that_is_no_type_of_ones_own  // expect: a key is told by its type
-struct keyed_a : policies<gate::static_key<int>> {};
-inline ring<keyed_a> keyed_a_ring;
-#endif
-#ifdef PASSES_a_key_that_is_no_type_of_ones_own
-struct keyed_b : policies<gate::static_key<keyed_b>> {};
-inline ring<keyed_b> keyed_b_ring;
 #endif
 
 #ifdef FAILS_a_lane_each_cpu  // expect: use trace_ring::basic_recorder with claim::per_cpu

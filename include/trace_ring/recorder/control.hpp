@@ -11,7 +11,6 @@
 ///   outside.enable("order.*", false);
 ///   const std::uint32_t number = outside.request_snapshot();
 /// @endcode
-/// record, a request by the next thread that needs a sub-buffer.
 
 #include <trace_ring/fwd.hpp>
 

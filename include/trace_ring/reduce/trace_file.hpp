@@ -55,8 +55,9 @@ struct unfinished_record {
 /// again. The record's header may still tell: one whose time is before the last committed record's
 /// was not begun after it. But the header has only the lower half of the clock, which wraps within
 /// seconds, so an older record may look new, and such a record is never `certain`.
-///  A record that was begun and not committed, or may have been: at most one for each lane. It may
-///  also have been discarded, or left by a jump. In a live file it may be committed a moment later.
+///
+/// There is at most one for each lane. It may also have been discarded, or left by a jump. In a
+/// live file it may be committed a moment later.
 class unfinished_scan {
 public:
     explicit unfinished_scan(const tables& in) : in_(in), words_(in.plan().sub_buffer_bytes / 8) {}

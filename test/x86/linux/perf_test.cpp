@@ -31,7 +31,6 @@
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/x86/linux/perf_bts.hpp>
-#include <trace_ring/x86/linux/perf_samples.hpp>
 
 #include <x86/linux/bts_kernel.hpp>
 #include <x86/linux/perf_machine.hpp>
@@ -64,9 +63,6 @@ std::optional<perf_reason> reason(Make&& make) {
 std::optional<perf_reason> bts_fails(const x86::perf_host& host) {
     return reason([&] { x86::perf_bts{{}, host}; });
 }
-std::optional<perf_reason> samples_fail(const x86::perf_host& host) {
-    return reason([&] { x86::perf_samples{{}, host}; });
-}
 
 struct taken {
     std::vector<std::uint64_t> from;
@@ -97,11 +93,6 @@ BOOST_AUTO_TEST_CASE(each_thing_that_a_processor_lacks_is_a_reason_of_its_own) {
     row("GenuineIntel", std::string(whole) + " pti", perf_reason::page_table_isolation);
     row("GenuineIntel", std::string("pti ") + whole, perf_reason::page_table_isolation);
     row("GenuineIntel", whole, perf_reason::no_such_pmu);
-    // The samples do not need the PMU, and the processor all the same.
-    m.processor("GenuineIntel", "dts dtes64");
-    BOOST_TEST((samples_fail(m.host()) == perf_reason::bts_unavailable));
-    m.processor("AuthenticAMD", whole);
-    BOOST_TEST((samples_fail(m.host()) == perf_reason::not_intel));
 }
 
 BOOST_AUTO_TEST_CASE(a_machine_that_says_nothing_has_no_such_pmu) {
@@ -122,7 +113,6 @@ BOOST_AUTO_TEST_CASE(each_way_in_which_the_kernel_refuses_is_a_reason_of_its_own
     const auto row = [&](int error, perf_reason expected) {
         BOOST_TEST_CONTEXT("errno " << error) {
             BOOST_TEST((bts_fails(m.host(error)) == expected));
-            BOOST_TEST((samples_fail(m.host(error)) == expected));
         }
     };
     row(EACCES, perf_reason::no_permission);  // and no level to be read
@@ -169,7 +159,6 @@ BOOST_AUTO_TEST_CASE(this_machine_gives_the_reason_that_its_cpuinfo_has) {
                                  : has("pti")             ? perf_reason::page_table_isolation
                                                           : perf_reason::no_such_pmu;
     BOOST_TEST((bts_fails({}) == expected));
-    if (expected == perf_reason::not_intel) BOOST_TEST((samples_fail({}) == expected));
 }
 
 BOOST_AUTO_TEST_CASE(sizes_that_are_none_and_memory_that_is_not_to_be_had_are_refused) {
@@ -179,7 +168,6 @@ BOOST_AUTO_TEST_CASE(sizes_that_are_none_and_memory_that_is_not_to_be_had_are_re
                           tr::setup_error);
         BOOST_CHECK_THROW((x86::perf_bts{{.aux_bytes = page, .data_bytes = bytes}, e.host()}),
                           tr::setup_error);
-        BOOST_CHECK_THROW((x86::perf_samples{{.bytes = bytes}, e.host()}), tr::setup_error);
     }
     auto host = e.host();
     host.open = [&](::perf_event_attr&, ::pid_t, int) { return ::open("/dev/null", 0); };
@@ -337,65 +325,6 @@ BOOST_AUTO_TEST_CASE(the_area_is_drained_in_place_by_a_session_too) {
     BOOST_TEST(session.for_each_record(
                    [&](const branch& one) { BOOST_TEST(one.from() == next++); }) == 20U);
     BOOST_TEST(!branches.read_events());
-}
-
-BOOST_AUTO_TEST_CASE(samples_are_read_backwards_with_what_is_missing) {
-    for (const std::uint64_t count : {0U, 1U, 170U, 1000U}) {
-        event e;
-        e.overwrites = true;
-        x86::perf_samples branches({.bytes = page}, e.host());
-        BOOST_TEST(e.attributes.type == PERF_TYPE_HARDWARE);
-        BOOST_TEST(e.attributes.config == PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-        branches.start();
-        for (std::uint64_t n = 0; n < count; ++n) {
-            const std::uint64_t words[] = {0x1000 + n, 0x2000 + n};
-            e.say(PERF_RECORD_SAMPLE, std::as_bytes(std::span(words)));
-        }
-        taken got;
-        const std::uint64_t there = branches.read(got);
-        BOOST_TEST(there == std::min<std::uint64_t>(count, page / 24));
-        for (std::size_t i = 0; i < there; ++i)
-            BOOST_REQUIRE(got.from[i] == 0x1000 + count - 1 - i);
-        BOOST_TEST(got.gaps.size() == (count > page / 24 ? 1U : 0U));
-        BOOST_TEST(branches.ended());
-        BOOST_TEST(branches.read(got) == 0U);
-    }
-}
-
-BOOST_AUTO_TEST_CASE(what_is_no_sample_and_addresses_of_the_kernel_do_not_come_out) {
-    event e;
-    x86::perf_samples branches({.bytes = page}, e.host());
-    constexpr std::uint64_t kernel = 0xFFFFFFFF81000000;
-    const auto sample = [&](std::uint64_t from, std::uint64_t to) {
-        const std::uint64_t words[] = {from, to};
-        e.say(PERF_RECORD_SAMPLE, std::as_bytes(std::span(words)));
-    };
-    sample(1, 2);
-    const std::uint64_t lost[] = {1, 5, 6};
-    e.say(PERF_RECORD_LOST_SAMPLES, std::as_bytes(std::span(lost)));
-    sample(3, kernel);
-    sample(kernel, kernel);
-    sample(kernel, 4);
-    std::vector<branch> got;
-    std::vector<std::size_t> gaps;
-    BOOST_TEST(branches.read(x86::visiting{
-                   [&](const branch& one) { got.push_back(one); },
-                   [&](const x86::branch_gap&) { gaps.push_back(got.size()); }}) == 3U);
-    BOOST_REQUIRE(got.size() == 3U);
-    BOOST_TEST((!got[0].has_from() && got[0].to() == 4));
-    BOOST_TEST((!got[1].has_to() && got[1].from() == 3));
-    BOOST_TEST((got[2].from() == 1 && got[2].to() == 2));
-    BOOST_TEST(gaps == std::vector<std::size_t>{2}, boost::test_tools::per_element());
-    BOOST_TEST(branches.filtered() == 3U);
-    std::mt19937_64 random(12);
-    for (int i = 0; i < 500; ++i) {
-        event any;
-        x86::perf_samples of({.bytes = page}, any.host());
-        for (auto& one : any.all.subspan(page)) one = static_cast<std::byte>(random() % 16);
-        any.word(offsetof(::perf_event_mmap_page, data_head))
-            .store(random() >> random() % 64, tr::seq_cst);
-        BOOST_REQUIRE(of.read(x86::impl::any_branch_visitor{}) <= page / 24);
-    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The lesser and the greater of two numbers, and a number kept clamped bounds: std::min, std::max
+/// The lesser and the greater of two numbers, and a number clamped to bounds: std::min, std::max
 /// and std::clamp without <algorithm>, which takes longer to compile than a file that only records.
 
 namespace trace_ring::inline v1 {

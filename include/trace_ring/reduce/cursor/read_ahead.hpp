@@ -55,7 +55,6 @@ struct planned_copy {
 /// commit word only if that word was seen before the read, and known not to be the next claimer's
 /// only if nothing was claimed by the time after it. A thread draws a position before anything of
 /// the sub-buffer changes, so one look at the cursors is as good as one at each state.
-///  A sub-buffer that is to be copied.
 class batch {
 public:
     /// Sub-buffers in a batch, fewer if they are large: a batch fits into the level 2 cache.

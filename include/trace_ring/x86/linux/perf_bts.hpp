@@ -85,7 +85,7 @@ public:
     /// setup_error for an invalid size.
     explicit perf_bts(const perf_bts_options& options = {}, perf_host host = {})
         : event_(open(options, std::move(host))),
-          ring_("intel_bts", event_.get(), options.data_bytes, true),
+          ring_("intel_bts", event_.get(), options.data_bytes),
           area_(map_area(options)),
           aux_(area_.bytes(), ring_.word(offsetof(::perf_event_mmap_page, aux_head)),
                ring_.word(offsetof(::perf_event_mmap_page, aux_tail)),

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// A perf event that counts each branch of a user's program; the branch trace store and samples of
-/// branches use it.
+/// A perf event that counts each branch of a user program, for the branch trace store.
 
 #include <trace_ring/x86/enabled.hpp>
 

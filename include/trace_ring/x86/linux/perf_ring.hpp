@@ -6,7 +6,7 @@
 /// The memory of a perf event: its control page, the ring of the kernel's own records behind it,
 /// and the AUX area (perf_event_open(2)). This is the reader's part of the protocol; the kernel's
 /// (kernel/events/ring_buffer.c) is named so that each ordering point has its partner.
-// order: x86.perf.kernel:A pairs with x86.perf.read:A, x86.perf.look:A (the head)
+// order: x86.perf.kernel:A pairs with x86.perf.read:A (the head)
 // order: x86.perf.kernel:B pairs with x86.perf.read:B (the tail)
 
 #include <trace_ring/x86/enabled.hpp>
@@ -66,10 +66,9 @@ private:
 /// The control page, and the ring of records behind it. For one reader.
 class perf_ring {
 public:
-    /// `bytes` of records. Not `writable`: the kernel overwrites the oldest records. Throws
-    /// setup_error.
-    perf_ring(const std::string& name, int fd, std::size_t bytes, bool writable)
-        : all_(name, fd, 0, storage::machine_page_bytes() + bytes, writable),
+    /// `bytes` of records. Throws setup_error.
+    perf_ring(const std::string& name, int fd, std::size_t bytes)
+        : all_(name, fd, 0, storage::machine_page_bytes() + bytes, true),
           data_(all_.bytes().subspan(storage::machine_page_bytes())) {}
 
     /// A word of the control page: `offset` is that of a member of perf_event_mmap_page.
@@ -106,12 +105,10 @@ public:
         return sound;
     }
 
-    /// The kernel's next place, in bytes since it began.
-    [[nodiscard]] std::uint64_t head() const noexcept {
-        // order: x86.perf.look:A pairs with x86.perf.kernel:A
-        return word(offsetof(::perf_event_mmap_page, data_head)).load(acquire);
-    }
+    /// Bytes of records that fit.
     [[nodiscard]] std::size_t size() const noexcept { return data_.size(); }
+
+private:
     /// Copies the bytes at a position; at most as many as the ring has.
     void copy(std::uint64_t position, std::span<std::byte> to) const noexcept {
         for (std::size_t done = 0; done < to.size();) {
@@ -122,7 +119,6 @@ public:
         }
     }
 
-private:
     perf_mapping all_;
     std::span<std::byte> data_;
 };
