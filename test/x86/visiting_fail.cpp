@@ -7,7 +7,6 @@
 
 #include <trace_ring/x86/branch_source.hpp>
 #include <trace_ring/x86/linux/perf_bts.hpp>
-#include <trace_ring/x86/linux/perf_samples.hpp>
 
 using namespace trace_ring::x86;
 
@@ -73,18 +72,18 @@ std::uint64_t a_special_and_a_general_one(perf_bts& from) {
 
 #ifdef FAILS_one_lambda_for_branches  // expect-only: calls its visitor for each gap, too: write
                                       // read
-std::uint64_t one_lambda_for_branches(perf_samples& from) {
+std::uint64_t one_lambda_for_branches(perf_bts& from) {
     return from.read([](const branch&) {});
 }
 #endif
 #ifdef PASSES_one_lambda_for_branches
-std::uint64_t a_lambda_for_all(perf_samples& from) {
+std::uint64_t a_lambda_for_all(perf_bts& from) {
     return from.read([](const auto&) {});
 }
 #endif
 
 #ifdef FAILS_one_lambda_for_gaps  // expect-only: calls its visitor for each branch: write read
-std::uint64_t one_lambda_for_gaps(perf_samples& from) {
+std::uint64_t one_lambda_for_gaps(perf_bts& from) {
     return from.read([](const branch_gap&) {});
 }
 #endif
@@ -94,7 +93,7 @@ struct counts {
     void operator()(const branch&) { ++branches; }
     void operator()(const branch_gap&) { ++gaps; }
 };
-std::uint64_t a_class_with_both(perf_samples& from, counts& to) {
+std::uint64_t a_class_with_both(perf_bts& from, counts& to) {
     return from.read(to);
 }
 #endif
