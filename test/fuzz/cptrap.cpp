@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fuzz/targets.hpp>
 #include <trace_ring/cptrap/interface.hpp>
@@ -123,7 +124,19 @@ void go_on(std::span<const std::byte> bytes) {
     const int fd = file.get();
     expect(::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "room");
     const int other = ::dup(fd);
-    cptrap::spool spool(std::move(file), "cptrap");
+    std::optional<cptrap::spool> made;
+    try {
+        made.emplace(std::move(file), "cptrap");
+    } catch (const trace_ring::setup_error&) {
+        buffer there(bytes.size() + 1);
+        expect(
+            ::pread(other, there.data(), there.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
+                std::memcmp(there.data(), bytes.data(), bytes.size()) == 0,
+            "a file that is refused stays as it was");
+        ::close(other);
+        return;
+    }
+    cptrap::spool& spool = *made;
     expect(spool.append(7, bytes.first(std::min<std::size_t>(bytes.size(), 300))), "there is room");
     expect(spool.flush() && spool.error() == 0, "and it is written");
     auto reader = reduce::spool_reader(reduce::source::adopt(other, "cptrap"));

@@ -167,16 +167,14 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
     const auto size = [&](std::uint64_t records, std::uint64_t bytes) {
         return area || events ? number(bytes) + " bytes" : number(records) + " records";
     };
-    switch (of.remedy) {
-        case loss_remedy::none:
-            return out + ". There was room, so no size and no " +
-                   (area ? "watermark" : "threshold") + " avoids it: the interrupt came late";
-        case loss_remedy::at_least:
-            return out + ". More is needed, at least " + buffer +
-                   size(of.needed_records, of.needed_bytes) + "; how much is unknown" +
-                   (of.timed ? " until a time as fast passes without a loss" : "");
-        case loss_remedy::enough:
-            break;
+    if (of.remedy == loss_remedy::none) {
+        return out + ". There was room, so no size and no " + (area ? "watermark" : "threshold") +
+               " avoids it: the interrupt came late";
+    }
+    if (of.remedy == loss_remedy::at_least) {
+        return out + ". More is needed, at least " + buffer +
+               size(of.needed_records, of.needed_bytes) + "; how much is unknown" +
+               (of.timed ? " until a time as fast passes without a loss" : "");
     }
     out += std::string(". Enough is: ") + buffer + size(of.needed_records, of.needed_bytes);
     if (of.threshold != 0)
