@@ -153,17 +153,18 @@ struct threads_and_spool {
     /// How many records stand after one that began when they were already stored.
     [[nodiscard]] std::uint64_t misplaced(const contents& found) const {
         constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
-        std::vector<std::size_t> place(tickets, nowhere);
+        const auto as_index = [](std::uint64_t ticket) { return static_cast<std::size_t>(ticket); };
+        std::vector<std::size_t> place(as_index(tickets), nowhere);
         for (std::size_t i = 0; i < found.records.size(); ++i) {
-            place[found.records[i].what.ticket] = i;
+            place[as_index(found.records[i].what.ticket)] = i;
         }
         std::vector<std::size_t> first(place.size() + 1, nowhere);
         for (std::size_t i = place.size(); i-- > 0;) first[i] = std::min(first[i + 1], place[i]);
         std::uint64_t wrong = 0;
         for (std::size_t i = 0; i < found.records.size(); ++i) {
             const auto& one = found.records[i];
-            const std::uint64_t ended = drawn[one.writer][one.what.number + 1];
-            if (first[ended] < i) ++wrong;
+            const std::uint64_t ended = drawn[one.writer][as_index(one.what.number + 1)];
+            if (first[as_index(ended)] < i) ++wrong;
         }
         return wrong;
     }

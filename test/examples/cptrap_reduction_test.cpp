@@ -8,26 +8,32 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+
+#include <trace_ring/cptrap/spool.hpp>
 
 #include "recorder/scratch.hpp"
 #include "trace_reduce_run.hpp"
 
 namespace cptrap_reduction {
 
+using trace_ring_test::reduced;
 using trace_ring_test::run_trace_reduce;
 
 namespace {
@@ -447,8 +453,10 @@ BOOST_AUTO_TEST_CASE(spool_records_of_zeros_between_others_are_reported_in_both_
     const spool_file file(8, 2);
     const std::string zeros(4096, '\0');
     write(path, file.bytes.substr(0, 4096) + zeros + file.bytes.substr(4096) + zeros + zeros);
-    for (const char* const way : {"--limit=9999", "--backward", "--stats"}) {
-        const auto all = run_trace_reduce({path, way});
+    for (const char* const way : {"--limit=9999", "--backward", "--stats", "--follow"}) {
+        std::vector<std::string> arguments{path, way};
+        if (arguments.back() == "--follow") arguments.push_back("--until-closed");
+        const auto all = run_trace_reduce(arguments);
         BOOST_TEST(all.status == 2);
         BOOST_TEST(all.errors == "trace-reduce: " + path +
                                      ": offset 4096: 3 spool records of zeros, of which this is "
@@ -503,6 +511,39 @@ BOOST_AUTO_TEST_CASE(a_range_is_read_and_nothing_beyond_it) {
         BOOST_TEST(all.status == 0);
         BOOST_TEST(all.errors == "");
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_spool_at_its_limit_is_followed_to_its_last_record_and_loss) {
+    std::optional<trace_ring::cptrap::spool> spool(std::in_place, path, 2 * 4096);
+    reduced all;
+    std::thread reader([&] {
+        all = run_trace_reduce({path, "--follow", "--until-closed", "--format", "json"});
+    });
+    std::uint64_t stored = 0, refused = 0;
+    for (int round = 0; round < 8; ++round) {
+        for (int i = 0; i < 40; ++i) {
+            const std::array<std::byte, 50> data{};
+            ++(spool->append(3, data) ? stored : refused);
+        }
+        BOOST_TEST(spool->flush());
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    }
+    spool.reset();
+    reader.join();
+    BOOST_TEST(refused > 0U);
+    BOOST_TEST(all.status == 0);
+    BOOST_TEST(all.errors == "");
+    std::uint64_t records = 0;
+    std::vector<std::string> losses;
+    std::istringstream in(all.output);
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("{\"kind\":\"record\"")) ++records;
+        if (line.starts_with("{\"kind\":\"loss\"")) losses.push_back(line);
+    }
+    BOOST_TEST(records == stored);
+    BOOST_REQUIRE(losses.size() == 1U);
+    BOOST_TEST(losses[0].find("\"cause\":\"refused\",\"count\":" + std::to_string(refused) + "}") !=
+               std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(statistics_name_an_event_by_the_entry_and_reserved_bytes_are_shown) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -106,7 +107,10 @@ public:
                 sum.add(item);
             }
             if (interrupted_ != 0) return;  // it has no sum
-            complain_of_zeros(each);
+            if (const std::uint64_t zeros = complain_of_zeros(each); zeros != 0) {
+                sum.damages += zeros;
+                sum.damaged_bytes += zeros * record::spool_record_bytes;
+            }
             if (wanted_.format == output_format::json) {
                 in_json::show(to.text(), each.reader, sum);
             } else if (wanted_.format == output_format::csv) {
@@ -148,14 +152,35 @@ private:
         std::uint64_t lowest = 0;
         std::uint64_t highest = 0;
     };
+    /// Items with their bytes, which the reader may replace meanwhile. In order.
+    struct pending_items {
+        struct one {
+            reduce::spool_item item;
+            std::vector<std::byte> bytes;
+        };
+        std::deque<one> items;
+
+        void keep(const reduce::spool_item& item) {
+            items.push_back({item, {item.bytes.begin(), item.bytes.end()}});
+        }
+        /// Good until the next call.
+        [[nodiscard]] reduce::spool_item take() {
+            taken = std::move(items.front());
+            items.pop_front();
+            taken.item.bytes = taken.bytes;
+            if (!taken.item.record.bytes.empty()) taken.item.record.bytes = taken.bytes;
+            return taken.item;
+        }
+
+        one taken{};
+    };
     struct one_input {
         followed_name named;
         reduce::spool_reader reader;
         spool_range range;
         seen_pages seen{};
         std::uint64_t bytes = 0;  ///< that the file had at the last look
-        /// The end that is not whole, while more may come. Of its bytes only the number is good.
-        reduce::spool_item torn{};
+        pending_items pending{};
     };
 
     [[nodiscard]] reduce::spool_reader reader_of(reduce::source file,
@@ -178,6 +203,8 @@ private:
             from.named = followed_name(file);
             from.reader = reader_of(std::move(file), from.range);
             from.seen = {};
+            from.pending = {};
+            from.bytes = 0;
         });
     }
     /// A file that became shorter was written anew in place.
@@ -202,9 +229,9 @@ private:
                 return;
             }
             if (from.range.before(item) || !choice_.takes(item)) continue;
-            from.torn = {};
-            if (item.what == reduce::spool_item::kind::torn) {
-                from.torn = item;
+            show_pending(from, item.offset, to);
+            if (may_change(from, item)) {
+                from.pending.keep(item);
                 continue;
             }
             show(from, item, to);
@@ -214,24 +241,48 @@ private:
         from.reader.go_to(from.range.end());
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.previous();
-            if (!item) return complain_of_zeros(from);
-            from.seen.add(item.number);
-            if (from.range.before(item)) return complain_of_zeros(from);
+            if (item) from.seen.add(item.number);
+            if (!item || from.range.before(item)) {
+                complain_of_zeros(from);
+                return;
+            }
             if (from.range.after(item) || !choice_.takes(item)) continue;
             show(from, item, to);
         }
     }
-    /// Nothing more comes: what is torn stays so.
+    /// The file may grow, and this item may be replaced: an end that is not whole, or the counts of
+    /// losses at the end of a spool that is at its limit.
+    [[nodiscard]] bool may_change(const one_input& from, const reduce::spool_item& item) const {
+        if (item.what == reduce::spool_item::kind::torn) return true;
+        const bool is_loss = item.what == reduce::spool_item::kind::record && item.record.lost();
+        return is_loss && wanted_.follow && item.number + 1 == from.reader.spool_records();
+    }
+    /// Shows what was kept, unless an item at `offset` takes its place.
+    void show_pending(one_input& from, std::uint64_t offset, output& to) {
+        auto kept = std::exchange(from.pending, {});
+        while (!kept.items.empty()) {
+            const auto one = kept.take();
+            const bool replaced =
+                one.offset >= offset || one.what == reduce::spool_item::kind::torn;
+            if (!replaced) show(from, one, to);
+        }
+    }
+    /// Nothing more comes: what may have changed stays as it is.
     void end(one_input& from, output& to) {
-        if (from.torn && records_ < wanted_.limit) show(from, std::exchange(from.torn, {}), to);
-        if (records_ < wanted_.limit && interrupted_ == 0) complain_of_zeros(from);
+        auto kept = std::exchange(from.pending, {});
+        while (!kept.items.empty() && records_ < wanted_.limit) show(from, kept.take(), to);
+        // Of what is followed an interrupt is the usual end.
+        if (records_ < wanted_.limit && (interrupted_ == 0 || wanted_.follow)) {
+            complain_of_zeros(from);
+        }
     }
 
-    /// Spool records of the range that have no item are all zero, and no spool writes such.
-    void complain_of_zeros(const one_input& from) {
+    /// Spool records of the range that have no item are all zero, and no spool writes such. Returns
+    /// how many there are.
+    std::uint64_t complain_of_zeros(const one_input& from) {
         const std::uint64_t end = std::min(from.reader.spool_records(), from.range.end());
         const std::uint64_t first = std::min(from.range.first(), end);
-        if (from.seen.count >= end - first) return;
+        if (from.seen.count >= end - first) return 0;
         const std::uint64_t zeros = end - first - from.seen.count;
         complain_.damage(
             from.reader.name(), from.seen.first_gap(first) * record::spool_record_bytes,
@@ -239,6 +290,7 @@ private:
                        : std::to_string(zeros) +
                              " spool records of zeros, of which this is the first: nothing was "
                              "written into them");
+        return zeros;
     }
 
     void show(one_input& from, const reduce::spool_item& item, output& to) {

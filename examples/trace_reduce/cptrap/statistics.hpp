@@ -40,7 +40,9 @@ struct spool_statistics {
             ++damages;
             damaged_bytes += item.bytes.size();
         } else if (const auto told = item.record.lost()) {
-            lost.add(told->cause, told->count);
+            // A damaged count must not wrap the sum.
+            const std::uint64_t left = ~std::uint64_t{0} - lost.total();
+            lost.add(told->cause, told->count < left ? told->count : left);
         } else {
             const auto type = static_cast<std::uint8_t>(item.record.type);
             for (auto* to : {&all, &rows[{type, item.record.code}]}) {

@@ -17,6 +17,7 @@
 ///   }
 /// @endcode
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -123,7 +124,9 @@ public:
     [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
 
     /// Returns the item after the reader's place, and moves behind it. `end` if there is none yet:
-    /// call it again later if the file is still being written.
+    /// call it again later if the file is still being written. A spool at its limit writes its last
+    /// spool record again: then items that were returned may come again at the same offset with
+    /// other contents.
     [[nodiscard]] spool_item next() {
         for (;;) {
             if (!loaded_ && (at_ >= end_ || !load(at_))) return {};
@@ -133,7 +136,9 @@ public:
             }
             if (got_ < record::spool_record_bytes) {
                 if (!grown()) return {};
-            } else if (stopped() || at_ + 1 >= end_ || !load(at_ + 1)) {
+            } else if (stopped() || at_ + 1 >= end_) {
+                return {};
+            } else if (!load(at_ + 1) && !rewritten()) {
                 return {};
             }
         }
@@ -217,6 +222,26 @@ private:
         if (!load(at_) || got_ <= before) return false;
         index_ = known < items_.size() ? known : items_.size();
         return true;
+    }
+
+    /// Loads the last spool record again if its bytes changed: a spool at its limit writes it again
+    /// with more records, and with other counts of what it refused. True: the items from the first
+    /// changed byte on come next.
+    bool rewritten() {
+        constexpr std::size_t all = record::spool_record_bytes;
+        std::vector<std::uint64_t> now(words);
+        if (from_.read(at_ * all, now.data(), all) != all) return false;
+        const auto before = std::as_bytes(std::span(page_));
+        const auto after = std::as_bytes(std::span(now));
+        const auto changed = static_cast<std::size_t>(
+            std::mismatch(before.begin(), before.end(), after.begin()).first - before.begin());
+        if (changed == all || !load(at_) || got_ < all) return false;
+        const std::uint64_t place = at_ * all + changed;
+        while (index_ < items_.size() &&
+               items_[index_].offset + items_[index_].bytes.size() <= place) {
+            ++index_;
+        }
+        return index_ < items_.size();
     }
 
     source from_;

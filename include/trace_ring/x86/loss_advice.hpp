@@ -174,14 +174,18 @@ static_assert(times_over(1, 1, 0, false) == ~std::uint64_t{0});
     if (of.remedy == loss_remedy::at_least) {
         return out + ". More is needed, at least " + buffer +
                size(of.needed_records, of.needed_bytes) + "; how much is unknown" +
-               (of.timed ? " until a time as fast passes without a loss" : "");
+               (of.timed
+                    ? " until a time as fast passes without a loss: measure with a much larger "
+                      "one"
+                    : "");
     }
     out += std::string(". Enough is: ") + buffer + size(of.needed_records, of.needed_bytes);
     if (of.threshold != 0)
         out += std::string(" with the same ") + (area ? "watermark" : "threshold");
     if (of.needed_threshold != 0) {
         out += area ? "; or the watermark at " + number(of.needed_threshold * of.record_bytes)
-                    : "; or the threshold at " + number(of.needed_threshold);
+                    : "; or, if an interrupt calls the reader, the threshold at " +
+                          number(of.needed_threshold);
     }
     if (of.needed_time != 0)
         out += std::string("; or a ") + (area ? "read" : "service") + " every " +

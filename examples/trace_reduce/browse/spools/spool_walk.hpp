@@ -143,6 +143,7 @@ private:
             of_.note(file, one);
             if (what_.takes(one)) items_.push_back(one);
         }
+        if (count_ == 0 && whole_) of_.note_zeros(file, page);
     }
 
     spools& of_;

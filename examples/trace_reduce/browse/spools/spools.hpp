@@ -102,10 +102,15 @@ public:
 
     /// Remembers an item that is no record. At most 1000 of them.
     void note(std::size_t file, const reduce::spool_item& item) {
-        constexpr std::size_t enough = 1000;
         if (item.what == reduce::spool_item::kind::record || met_.size() >= enough) return;
         met_.try_emplace({file, item.offset}, met{item.what == reduce::spool_item::kind::torn,
                                                   item.number, std::string(item.cause())});
+    }
+    /// Remembers a spool record that is all zero, which no spool writes.
+    void note_zeros(std::size_t file, std::uint64_t page) {
+        if (met_.size() >= enough) return;
+        met_.try_emplace({file, page * record::spool_record_bytes},
+                         met{false, page, "a spool record of zeros: nothing was written into it"});
     }
     /// The damage met so far, by place. A torn spool record that has become whole since is none.
     [[nodiscard]] std::vector<damage> damages() const {
@@ -119,6 +124,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t enough = 1000;
+
     struct met {
         bool torn;
         std::uint64_t page;
