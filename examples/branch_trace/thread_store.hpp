@@ -170,11 +170,7 @@ private:
         out.records = records_;
         out.threshold = threshold_;
         out.lost = lost;
-        out.lost_exactly = true;
-        trace_ring::x86::loss_meter full;
-        full.begin({}, 0);
-        full.end({}, records_, true);
-        full.advise(out, 0);
+        trace_ring::x86::loss_meter::advise_exactly(out, 0);
         return out;
     }
     [[nodiscard]] std::size_t stored() const noexcept {

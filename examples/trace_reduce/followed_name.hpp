@@ -53,7 +53,7 @@ public:
         std::string why = "it is of another kind";
         try {
             auto file = reduce::source::open(name_);
-            if (recognise(file, lengths_of(wanted)) == kind) {
+            if (recognise(file, lengths_of(wanted), wanted.has_spool_options()) == kind) {
                 settled_ = true;
                 go_on(std::move(file));
                 return;

@@ -27,16 +27,17 @@ struct format_facts {
     bool statistics;  ///< --stats has it
     bool roles;       ///< it draws flows and counters
     bool folder;      ///< it is a folder of files, which has to be named
+    bool spools;      ///< CPTRAP files have it
 };
 inline constexpr format_facts known_formats[] = {
-    {"text", output_format::text, true, true, true, true, false, false},
-    {"json", output_format::json, true, true, true, true, false, false},
-    {"csv", output_format::csv, true, true, false, true, false, false},
-    {"chrome", output_format::chrome, false, true, false, false, true, false},
-    {"perfetto", output_format::perfetto, false, true, false, false, true, false},
-    {"ctf", output_format::ctf, false, false, false, false, false, true},
-    {"html", output_format::html, false, false, false, false, true, false},
-    {"print", output_format::print, true, false, false, true, false, false},
+    {"text", output_format::text, true, true, true, true, false, false, true},
+    {"json", output_format::json, true, true, true, true, false, false, true},
+    {"csv", output_format::csv, true, true, false, true, false, false, true},
+    {"chrome", output_format::chrome, false, true, false, false, true, false, false},
+    {"perfetto", output_format::perfetto, false, true, false, false, true, false, false},
+    {"ctf", output_format::ctf, false, false, false, false, false, true, false},
+    {"html", output_format::html, false, false, false, false, true, false, true},
+    {"print", output_format::print, true, false, false, true, false, false, true},
 };
 enum class colouring { automatic, always, never };
 
@@ -71,6 +72,11 @@ struct options {
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;
+
+    /// There are options that only CPTRAP files have, so a file of no other kind is one.
+    [[nodiscard]] bool has_spool_options() const noexcept {
+        return !types.empty() || !codes.empty() || !pages.empty() || !lengths.empty();
+    }
 };
 
 /// True: go on. False: exit with `status`; all that was to be said has been.

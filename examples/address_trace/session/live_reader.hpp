@@ -87,13 +87,7 @@ private:
     [[nodiscard]] meaning meaning_of(const trace_ring::drained_record& record) {
         const std::uint64_t key = std::uint64_t{record.lane} << 16 | record.id;
         if (const auto known = meanings_.find(key); known != meanings_.end()) return known->second;
-        const trace_ring::reduce::event_type* type = type_of(record);
-        if (type == nullptr) {
-            about_.refresh();
-            type = type_of(record);
-        }
-        // Of a lane that has left the table.
-        if (type == nullptr) type = about_.events().find_only(record.id);
+        const auto* const type = about_.type_of_drained(record.lane, record.id);
         if (type == nullptr) return meaning::other;
         const meaning is = type->name == "references"         ? meaning::packed
                            : type->name == "references.plain" ? meaning::plain
@@ -102,12 +96,6 @@ private:
                                                               : meaning::other;
         meanings_.emplace(key, is);
         return is;
-    }
-    [[nodiscard]] const trace_ring::reduce::event_type* type_of(
-        const trace_ring::drained_record& record) const {
-        const auto* const lane = about_.find_lane(record.lane);
-        if (lane == nullptr || !lane->root) return nullptr;
-        return about_.events().find(*lane->root, record.id);
     }
 
     trace_ring::reduce::tables about_;

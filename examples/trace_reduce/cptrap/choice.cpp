@@ -4,11 +4,10 @@
 #include "choice.hpp"
 #include "../position/when_text.hpp"
 #include "names.hpp"
+#include "notation.hpp"
 
-#include <charconv>
 #include <cstddef>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <trace_ring/cptrap/cp_entry.hpp>
@@ -29,25 +28,11 @@ constexpr auto lost = static_cast<std::size_t>(record::cptrap_type::lost);
 constexpr auto first_own = static_cast<std::size_t>(record::cptrap_type::first_own);
 constexpr auto attached = std::to_integer<std::size_t>(record::attached_processor);
 
-std::optional<std::uint64_t> number(std::string_view text, int base) {
-    if (text.starts_with("0x") || text.starts_with("0X")) {
-        text.remove_prefix(2);
-        base = 16;
-    } else if ((text.starts_with("X'") || text.starts_with("x'")) && text.ends_with('\'')) {
-        text = text.substr(2, text.size() - (text.size() > 2 ? 3 : 2));
-        base = 16;
-    }
-    std::uint64_t value = 0;
-    const auto* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-    if (text.empty() || error != std::errc{} || stop != end) return {};
-    return value;
-}
 std::optional<std::uint64_t> decimal(std::string_view text) {
-    return number(text, 10);
+    return parse_number(text, 10);
 }
 std::optional<std::uint64_t> hexadecimal(std::string_view text) {
-    return number(text, 16);
+    return parse_number(text, 16);
 }
 
 std::string quoted(std::string_view text) {

@@ -36,6 +36,7 @@
 
 #include "ebcdic.hpp"
 #include "names.hpp"
+#include "notation.hpp"
 
 namespace trace_reduce {
 
@@ -111,9 +112,15 @@ runtime_event& event_of(shape of) {
     return runtime_event::make(shape_names[static_cast<std::size_t>(of)], all);
 }
 
+/// Whether the condition has this name in it.
+[[nodiscard]] bool names(const expressions::expression& of, std::string_view field) {
+    return of.word == field || std::any_of(of.parts.begin(), of.parts.end(),
+                                           [&](const auto& part) { return names(part, field); });
+}
+
 /// The first name that no record of a CPTRAP file has.
 [[nodiscard]] std::optional<expressions::mistake> wrong_name(const expressions::expression& at) {
-    namespace names = trace_ring::reduce::where;
+    namespace where = trace_ring::reduce::where;
     using trace_ring::point::form;
     if (at.what == form::name || at.what == form::field || at.what == form::element) {
         const bool known = std::any_of(std::begin(known_fields), std::end(known_fields),
@@ -123,7 +130,7 @@ runtime_event& event_of(shape of) {
             if (at.word == "time" || at.word == "latest" || at.word == "ticks") {
                 what = "a record of a CPTRAP file has no time";
             } else {
-                names::nearest to(at.word, 3);
+                where::nearest to(at.word, 3);
                 for (const auto& each : known_fields) to.look(each.name);
                 if (to.found().empty()) {
                     const char* between = "; there is ";
@@ -158,15 +165,15 @@ class laid_out_record {
 public:
     laid_out_record() : words_(most_words) {}
 
-    /// Good until the next call.
+    /// With the `wanted` fields; the others are 0 or empty. Good until the next call.
     [[nodiscard]] reduce::record_view lay_out(const reduce::spool_item& item,
                                               const reduce::event_type& type,
+                                              std::span<const reduce::field_info* const> wanted,
                                               const reduce::lane_info& lane) {
-        const auto& one = item.record;
-        data_ = one.headed ? one.data() : item.bytes.subspan(1);
+        data_ = data_of(item);
         std::memset(words_.data() + 1, 0, type.fixed_bytes);
         end_ = type.fixed_bytes;
-        for (const auto& field : type.fields) put(field, item);
+        for (const auto* const field : wanted) put(*field, item);
         const std::size_t bytes = 8 + (end_ + 7) / 8 * 8;
         words_[0] = std::uint64_t{trace_ring::record_word::pack(type.id, bytes)} << 32;
         return {{&lane, &type}, words_.data(), 0};
@@ -244,6 +251,7 @@ struct spool_condition::parts {
     reduce::trace_file trace{
         reduce::trace_file::from({described.bytes().first, described.bytes().second})};
     std::array<const reduce::event_type*, 3> types{};
+    std::array<std::vector<const reduce::field_info*>, 3> wanted{};  // that the condition names
     reduce::lane_info lane{};
     std::optional<reduce::where::predicate> asks{};
     spool_fields::laid_out_record made{};
@@ -267,6 +275,11 @@ spool_condition::made spool_condition::make(const expressions::expression& what)
     }
     const reduce::tables* const traces[] = {&in.about()};
     if (auto wrong = reduce::where::find_mistake(what, traces)) return std::move(*wrong);
+    for (std::size_t i = 0; i < own->types.size(); ++i) {
+        for (const auto& field : own->types[i]->fields) {
+            if (spool_fields::names(what, field.name)) own->wanted[i].push_back(&field);
+        }
+    }
     own->asks.emplace(in.about(), what);
     return std::shared_ptr<const spool_condition>(new spool_condition(std::move(own)));
 }
@@ -278,8 +291,8 @@ bool spool_condition::holds(const reduce::spool_item& item) const {
     const shape is = item.record.entry()  ? shape::entry
                      : item.record.headed ? shape::headed
                                           : shape::bare;
-    const auto view =
-        own_->made.lay_out(item, *own_->types[static_cast<std::size_t>(is)], own_->lane);
+    const auto at = static_cast<std::size_t>(is);
+    const auto view = own_->made.lay_out(item, *own_->types[at], own_->wanted[at], own_->lane);
     return own_->asks->ask(view) == reduce::where::truth::yes;
 }
 

@@ -103,14 +103,11 @@ private:
         const auto entry = one.entry();
         text(out, entry ? name_of(entry->event()) : std::string_view());
         out += !entry ? "," : entry->attached() ? ",true" : ",false";
-        const auto data = one.headed ? one.data() : item.bytes.subspan(1);
+        const auto data = data_of(item);
         out += ',';
         data_cell(out, data);
         out += ',';
-        std::string characters;
-        characters.reserve(data.size());
-        for (const auto byte : data) characters += ebcdic_character(byte);
-        exporter::impl::append_csv_text(out, characters);
+        exporter::impl::append_csv_text(out, ebcdic_text(data));
     }
 
     bool several_;

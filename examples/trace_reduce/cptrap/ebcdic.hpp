@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string>
 
 namespace trace_reduce {
 
@@ -43,6 +45,13 @@ inline constexpr std::array<char, 256> ebcdic_characters = make_ebcdic();
 /// A printable ASCII character for a byte of EBCDIC; '.' if it is none.
 [[nodiscard]] constexpr char ebcdic_character(std::byte byte) noexcept {
     return impl::ebcdic_characters[std::to_integer<std::size_t>(byte)];
+}
+/// Such a character for each byte.
+[[nodiscard]] inline std::string ebcdic_text(std::span<const std::byte> bytes) {
+    std::string out;
+    out.reserve(bytes.size());
+    for (const auto byte : bytes) out += ebcdic_character(byte);
+    return out;
 }
 /// The byte itself if it is printable ASCII; '.' if not.
 [[nodiscard]] constexpr char ascii_character(std::byte byte) noexcept {

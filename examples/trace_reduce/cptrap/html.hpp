@@ -116,7 +116,6 @@ public:
         if (item.what == kind::end) return;
         if (files_.empty() || files_.back().name != file) {
             files_.push_back({std::string(file), {}});
-            open_ = false;
             leave(out);
         }
         auto& here = files_.back();
@@ -193,11 +192,10 @@ private:
             "<th>EBCDIC<th>ASCII</tr>\n";
         open_ = true;
         page_ = page;
-        has_section_ = true;
     }
     void leave(text_buffer& out) {
-        if (has_section_) out += "</table></section>\n";
-        has_section_ = false;
+        if (open_) out += "</table></section>\n";
+        open_ = false;
     }
     static void append_record(text_buffer& out, const reduce::spool_item& item) {
         const auto& one = item.record;
@@ -218,7 +216,7 @@ private:
             out += event.empty() ? "unknown event" : event;
             if (entry->attached()) out += ", attached processor";
         }
-        const auto data = one.headed ? one.data() : item.bytes.subspan(1);
+        const auto data = data_of(item);
         out += "</td><td class=\"n\">";
         exporter::impl::append_number(out, data.size());
         out += "</td>";
@@ -278,8 +276,7 @@ private:
 
     std::vector<one_file> files_{};
     std::uint64_t page_ = 0;
-    bool open_ = false;
-    bool has_section_ = false;
+    bool open_ = false;  ///< the section of `page_`
 };
 
 }  // namespace trace_reduce

@@ -111,14 +111,11 @@ private:
             name(out, R"(,"event":)", name_of(entry->event()));
             out += entry->attached() ? R"(,"attached":true)" : R"(,"attached":false)";
         }
-        const auto data = one.headed ? one.data() : item.bytes.subspan(1);
+        const auto data = data_of(item);
         out += R"(,"data":")";
         exporter::impl::append_hex(out, data);
         out += R"(","ebcdic":)";
-        std::string text;
-        text.reserve(data.size());
-        for (const auto byte : data) text += ebcdic_character(byte);
-        exporter::impl::append_json_string(out, text);
+        exporter::impl::append_json_string(out, ebcdic_text(data));
     }
 };
 

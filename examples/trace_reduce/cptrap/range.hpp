@@ -32,6 +32,12 @@ public:
         to_ = bound_of(wanted.to, bytes);
     }
 
+    /// The same without --from and --to.
+    [[nodiscard]] spool_range pages_alone() const {
+        spool_range out = *this;
+        out.from_ = out.to_ = std::nullopt;
+        return out;
+    }
     /// The spool record that what is wanted begins in.
     [[nodiscard]] std::uint64_t first() const noexcept {
         return std::max(pages_.first, from_ ? from_->page() : 0);

@@ -197,9 +197,7 @@ private:
         from.named.pass_on(wanted_, file_kind::spool, [&](reduce::source file) {
             print_forward(from, to);
             end(from, to);
-            options pages;  // --from and --to are places in the first file
-            pages.pages = wanted_.pages;
-            from.range = spool_range(pages, file.size());
+            from.range = from.range.pages_alone();  // the places are of the first file
             from.named = followed_name(file);
             from.reader = reader_of(std::move(file), from.range);
             from.seen = {};
@@ -286,7 +284,7 @@ private:
         const std::uint64_t zeros = end - first - from.seen.count;
         complain_.damage(
             from.reader.name(), from.seen.first_gap(first) * record::spool_record_bytes,
-            zeros == 1 ? std::string("a spool record of zeros: nothing was written into it")
+            zeros == 1 ? std::string(zeros_cause)
                        : std::to_string(zeros) +
                              " spool records of zeros, of which this is the first: nothing was "
                              "written into them");

@@ -104,13 +104,12 @@ private:
         if (colour_ && !name.empty()) out += "\x1b[0m";
         constexpr std::size_t width = 13;
         pad(out, name.empty() ? 7 : name.size(), width);
-        auto data = one.data();
+        const auto data = data_of(item);
         if (one.headed) {
             out += "code ";
             append_code(out, one.type, one.code);
             pad(out, code_width(one.type), 4);
         } else {  // a type whose length was given
-            data = item.bytes.subspan(1);
             out += "no header";
         }
         out += ' ';
@@ -160,7 +159,7 @@ private:
         }
         pad(out, written, 2 * a_line + a_line / 4 - 1);
         out += "  *";
-        for (const auto byte : bytes) out += ebcdic_character(byte);
+        out += ebcdic_text(bytes);
         out += '*';
         pad(out, bytes.size(), a_line);
         out += "  |";

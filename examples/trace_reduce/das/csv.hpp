@@ -86,13 +86,11 @@ public:
             return;
         }
         out += ",\"";
-        std::string text;
         for (const auto byte : one.bytes.payload) {
             append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
-            text += ebcdic_character(byte);
         }
         out += "\",";
-        exporter::impl::append_csv_text(out, text);
+        exporter::impl::append_csv_text(out, ebcdic_text(one.bytes.payload));
         out += ",,,,,,,\n";
     }
 

@@ -90,9 +90,7 @@ public:
             out += R"(,"data":")";
             exporter::impl::append_hex(out, one.bytes.payload);
             out += R"(","ebcdic":)";
-            std::string text;
-            for (const auto byte : one.bytes.payload) text += ebcdic_character(byte);
-            exporter::impl::append_json_string(out, text);
+            exporter::impl::append_json_string(out, ebcdic_text(one.bytes.payload));
         }
         out += "}\n";
     }

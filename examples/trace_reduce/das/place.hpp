@@ -14,14 +14,14 @@
 /// All numbers are hexadecimal. Letters may be small or capital.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <trace_ring/das/designation.hpp>
+
+#include "../cptrap/notation.hpp"
 
 namespace trace_reduce::das_storage {
 
@@ -39,16 +39,7 @@ inline constexpr std::string_view forms_of_place =
 namespace impl {
 
 [[nodiscard]] inline std::optional<std::uint64_t> hexadecimal(std::string_view text) {
-    if (text.starts_with("0x") || text.starts_with("0X")) {
-        text.remove_prefix(2);
-    } else if ((text.starts_with("X'") || text.starts_with("x'")) && text.ends_with('\'')) {
-        text = text.substr(2, text.size() - (text.size() > 2 ? 3 : 2));
-    }
-    std::uint64_t value = 0;
-    const auto* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-    if (text.empty() || error != std::errc{} || stop != end) return {};
-    return value;
+    return parse_number(text, 16);
 }
 /// `text` begins with `word`, which has small letters, in capitals or not.
 [[nodiscard]] inline bool begins_with_word(std::string_view text, std::string_view word) {

@@ -22,6 +22,7 @@
 #include <trace_ring/exporter/text/append.hpp>
 
 #include "../cptrap/ebcdic.hpp"
+#include "../cptrap/notation.hpp"
 #include "table.hpp"
 
 namespace trace_reduce::das_storage {
@@ -38,20 +39,20 @@ public:
         const auto& words = of.words();
         begin(out);
         out += "DAS trace table: header ";
-        hexadecimal(out, of.header(), 6);
+        append_hexadecimal(out, of.header(), 6);
         out += ", current ";
-        hexadecimal(out, words.current, 8);
+        append_hexadecimal(out, words.current, 8);
         out += ", first ";
-        hexadecimal(out, words.first, 8);
+        append_hexadecimal(out, words.first, 8);
         out += ", last ";
-        hexadecimal(out, words.last, 8);
+        append_hexadecimal(out, words.last, 8);
         out += ", ";
         exporter::impl::append_number(out, of.count());
         out += of.count() == 1 ? " entry\n" : " entries\n";
         begin(out);
         out += "word 84: ";
         if (const auto& word = of.word_84()) {
-            hexadecimal(out, *word, 8);
+            append_hexadecimal(out, *word, 8);
             out += of.is_designated() ? ", the gate is " : ", which designates another header";
             out += of.gate();
         } else {
@@ -61,7 +62,7 @@ public:
         begin(out);
         if (const auto next = of.next_entry()) {
             out += "next entry: ";
-            hexadecimal(out, *next, 6);
+            append_hexadecimal(out, *next, 6);
         } else {
             out += "next entry: a specification exception";
         }
@@ -73,7 +74,7 @@ public:
     void append(text_buffer& out, const guest_image& image, const item& one) const {
         begin(out);
         if (colour_) out += "\x1b[2m";
-        hexadecimal(out, one.address, 6);
+        append_hexadecimal(out, one.address, 6);
         if (colour_) out += "\x1b[0m";
         out += "  ";
         if (one.what == item::kind::entry) {
@@ -108,18 +109,13 @@ private:
         std::size_t i = 0;
         for (const auto byte : entry.payload) {
             if (i != 0 && i % 4 == 0) out += ' ';
-            hexadecimal(out, std::to_integer<unsigned>(byte), 2);
+            append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
             ++i;
         }
         out += "  *";
-        for (const auto byte : entry.payload) out += ebcdic_character(byte);
+        out += ebcdic_text(entry.payload);
         out += '*';
     }
-    /// With `digits` digits, in capitals, as the field writes them.
-    static void hexadecimal(text_buffer& out, std::uint32_t value, unsigned digits) {
-        while (digits-- != 0) out += "0123456789ABCDEF"[value >> 4 * digits & 15U];
-    }
-
     std::string file_;
     bool colour_;
 };

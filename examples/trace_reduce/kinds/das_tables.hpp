@@ -35,8 +35,7 @@ namespace trace_reduce {
                "--match; "
                "use --limit, --backward";
     }
-    if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty() ||
-        !wanted.lengths.empty()) {
+    if (wanted.has_spool_options()) {
         return "--type, --code, --page and --length are for CPTRAP files";
     }
     if (wanted.jobs != 0) return "a DAS trace table is read by one thread: not with --jobs";

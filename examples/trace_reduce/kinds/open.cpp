@@ -103,9 +103,7 @@ void with_file(const std::string& path, const record::cptrap_lengths& lengths, b
 opened_files open_files(const options& wanted, complaints& complain) {
     opened_files out;
     const auto lengths = lengths_of(wanted);
-    // These options are for CPTRAP files only.
-    const bool as_spool = !wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty() ||
-                          !wanted.lengths.empty();
+    const bool as_spool = wanted.has_spool_options();
     for (const auto& path : wanted.files) {
         with_file(path, lengths, as_spool, complain, [&](reduce::source file, file_kind kind) {
             switch (kind) {

@@ -24,11 +24,6 @@
 
 namespace trace_reduce {
 
-[[nodiscard]] constexpr bool has_spools(output_format format) noexcept {
-    return format != output_format::chrome && format != output_format::perfetto &&
-           format != output_format::ctf;
-}
-
 /// Why what is wanted of CPTRAP files makes no sense; empty if it does.
 [[nodiscard]] inline std::string spool_refusal(const opened_files& files, const options& wanted) {
     if (!files.traces.empty()) {
@@ -55,7 +50,7 @@ namespace trace_reduce {
         if (!fault.empty()) return (is_from ? "--from: " : "--to: ") + fault;
     }
     for (const auto& facts : known_formats) {
-        if (facts.value == wanted.format && !has_spools(facts.value)) {
+        if (facts.value == wanted.format && !facts.spools) {
             return std::string("--format ") + facts.name +
                    " is not for CPTRAP files, which are shown as text, json, csv, html or print";
         }

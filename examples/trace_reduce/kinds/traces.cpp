@@ -330,8 +330,7 @@ bool reduce_traces(std::vector<reduce::source> files,
                    const std::optional<expressions::expression>& condition, const job& on) {
     const auto& wanted = on.wanted;
     if (files.empty()) return false;
-    if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty() ||
-        !wanted.lengths.empty()) {
+    if (wanted.has_spool_options()) {
         on.complain.system(
             "--type, --code, --page and --length are for CPTRAP files, and there is none");
         return false;

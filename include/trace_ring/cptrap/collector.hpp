@@ -147,13 +147,12 @@ private:
             }
         });
         // The others belong to no portion.
-        loss_counts rest = session_->lost();
+        loss_counts rest;
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             const auto cause = static_cast<loss_cause>(i);
-            const std::uint64_t count = rest[cause] - noted_[cause];
-            if (count != 0) wait({newest_, 0, 0, cause, count});
+            rest.add(cause, session_->lost()[cause] - noted_[cause]);
         }
-        noted_ = rest;
+        note(rest, newest_);
     }
     void note(const loss_counts& lost, std::uint64_t time) {
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
@@ -164,7 +163,7 @@ private:
     }
     void wait(const waiting& one) { waiting_.push_back(one); }
     void keep(const drained_record& one) {
-        const reduce::event_type* const type = type_of(one);
+        const auto* const type = about_->type_of_drained(one.lane, one.id);
         if (type == nullptr ||
             type->name != std::string_view(trap_event::name.data(), trap_event::name.size())) {
             ++others_;
@@ -216,20 +215,6 @@ private:
             left.insert(left.end(), from, from + static_cast<std::ptrdiff_t>(one.bytes));
         }
         bytes_ = std::move(left);
-    }
-
-    [[nodiscard]] const reduce::event_type* type_of(const drained_record& one) {
-        const reduce::event_type* type = find_type(one);
-        if (type != nullptr) return type;
-        about_->refresh();
-        type = find_type(one);
-        // Of a lane that has left the table.
-        return type != nullptr ? type : about_->events().find_only(one.id);
-    }
-    [[nodiscard]] const reduce::event_type* find_type(const drained_record& one) const {
-        const reduce::lane_info* const lane = about_->find_lane(one.lane);
-        if (lane == nullptr || !lane->root) return nullptr;
-        return about_->events().find(*lane->root, one.id);
     }
 
     drain_source source_;

@@ -180,27 +180,23 @@ private:
     /// They are put in only together with the next record, because otherwise one loss would become
     /// many entries. False: the spool record is full, and cannot be written.
     bool make_room(std::size_t bytes) noexcept {
-        std::size_t losses = 0;
-        for (const auto count : untold_) losses += count != 0 ? loss_bytes : 0;
         if (is_last_ || page_.used() == 0) look_at_limit();
-        if (is_beyond_limit_ || (is_last_ && losses + bytes + kept_room > page_.room())) {
-            error_ = EFBIG;
-            return false;
+        for (;;) {
+            std::size_t losses = 0;
+            for (const auto count : untold_) losses += count != 0 ? loss_bytes : 0;
+            if (is_beyond_limit_ || (is_last_ && losses + bytes + kept_room > page_.room())) {
+                error_ = EFBIG;
+                return false;
+            }
+            const bool fits = losses + bytes <= page_.room();
+            if (fits || page_.used() == 0) {  // the record may need a whole spool record
+                tell(page_);
+                untold_ = {};
+            }
+            if (fits) return true;
+            if (!write()) return false;
+            look_at_limit();
         }
-        if (losses + bytes <= page_.room()) {
-            tell(page_);
-            untold_ = {};
-            return true;
-        }
-        if (!write()) return false;
-        look_at_limit();
-        if (is_beyond_limit_ || (is_last_ && losses + bytes + kept_room > page_.room())) {
-            error_ = EFBIG;
-            return false;
-        }
-        tell(page_);
-        untold_ = {};
-        return bytes <= page_.room() || write();  // the record needs a whole spool record
     }
     /// Whether the current spool record is the last one that the limits allow, or one too many.
     void look_at_limit() noexcept {

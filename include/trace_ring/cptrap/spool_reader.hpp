@@ -174,11 +174,21 @@ private:
     bool load(std::uint64_t number) {
         constexpr std::size_t all = record::spool_record_bytes;
         if (number > ~std::uint64_t{0} / all || number * all >= from_.size()) return false;
-        auto& page = loaded_ ? spare_ : page_;
-        page.resize(words);
-        const std::size_t got = from_.read(number * all, page.data(), all);
+        const std::size_t got = read(number);
         if (got == 0) return false;
-        if (loaded_) page_.swap(spare_);
+        take(number, got);
+        return true;
+    }
+    /// Reads a spool record into `spare_`. Returns how many of its bytes there are.
+    [[nodiscard]] std::size_t read(std::uint64_t number) {
+        constexpr std::size_t all = record::spool_record_bytes;
+        spare_.resize(words);
+        return from_.read(number * all, spare_.data(), all);
+    }
+    /// Makes what was read the current spool record.
+    void take(std::uint64_t number, std::size_t got) {
+        constexpr std::size_t all = record::spool_record_bytes;
+        page_.swap(spare_);
         at_ = number;
         got_ = got;
         loaded_ = true;
@@ -211,7 +221,6 @@ private:
                               bytes.subspan(missing),
                               {}});
         }
-        return true;
     }
     /// Loads a torn spool record again that has been read to its end. True if it has become longer:
     /// then the new items come next.
@@ -229,13 +238,13 @@ private:
     /// changed byte on come next.
     bool rewritten() {
         constexpr std::size_t all = record::spool_record_bytes;
-        std::vector<std::uint64_t> now(words);
-        if (from_.read(at_ * all, now.data(), all) != all) return false;
+        if (read(at_) != all) return false;
         const auto before = std::as_bytes(std::span(page_));
-        const auto after = std::as_bytes(std::span(now));
+        const auto after = std::as_bytes(std::span(spare_));
         const auto changed = static_cast<std::size_t>(
             std::mismatch(before.begin(), before.end(), after.begin()).first - before.begin());
-        if (changed == all || !load(at_) || got_ < all) return false;
+        if (changed == all) return false;
+        take(at_, all);
         const std::uint64_t place = at_ * all + changed;
         while (index_ < items_.size() &&
                items_[index_].offset + items_[index_].bytes.size() <= place) {

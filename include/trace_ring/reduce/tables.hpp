@@ -207,6 +207,21 @@ public:
         return type != nullptr ? &type->of_record(word) : nullptr;
     }
 
+    /// The type of a record that a draining session handed over, by its lane's number and its id;
+    /// null if it is not known. Reads the tables again if they lack it.
+    [[nodiscard]] const event_type* type_of_drained(std::uint32_t lane, std::uint16_t id) {
+        const auto find = [&]() -> const event_type* {
+            const lane_info* const known = find_lane(lane);
+            if (known == nullptr || !known->root) return nullptr;
+            return dictionary_.find(*known->root, id);
+        };
+        if (const event_type* const type = find()) return type;
+        refresh();
+        const event_type* const type = find();
+        // Of a lane that has left the table.
+        return type != nullptr ? type : dictionary_.find_only(id);
+    }
+
     /// How often the events of this type happened, including lost ones; nothing if the type has no
     /// total. Reads the file.
     [[nodiscard]] std::optional<std::uint64_t> total_of(const event_type& type) const {

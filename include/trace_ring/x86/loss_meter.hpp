@@ -107,6 +107,16 @@ public:
                 : 0;
     }
 
+    /// The remedy of a buffer that counts what finds no room: `advice` has its setting, and the
+    /// exact number.
+    static void advise_exactly(loss_advice& advice, std::uint64_t spare) noexcept {
+        advice.lost_exactly = true;
+        loss_meter full;
+        full.begin({}, 0);
+        full.end({}, advice.records, true);
+        full.advise(advice, spare);
+    }
+
 private:
     std::uint64_t began_ = 0, before_ = 0;
     std::uint64_t time_ = 0, stored_ = 0;

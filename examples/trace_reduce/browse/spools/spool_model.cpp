@@ -180,7 +180,7 @@ void spool_model::find(bool backward) {
         const auto notice = shown_item::notice_of(item);
         const bool named =
             sought_data_.is_in_name(notice.empty() ? shown_item::type_of(item.record) : notice);
-        const auto data = shown_item::data_of(item);
+        const auto data = data_of(item);
         const bool open = window_.is_open(walk.position());
         // Of an open item, its line and those of its data come one after the other.
         const auto offset = backward && open ? sought_data_.last_in(data, data.size())

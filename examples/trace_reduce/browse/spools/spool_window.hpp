@@ -65,17 +65,10 @@ struct shown_item {
         text.remove_prefix(std::min(text.find("-- "), text.size()));
         return std::string(text.substr(0, text.find('\n')));
     }
-    [[nodiscard]] static std::span<const std::byte> data_of(const reduce::spool_item& of) {
-        if (of.what != reduce::spool_item::kind::record) return of.bytes;
-        return of.record.headed ? of.record.data() : of.bytes.subspan(1);
-    }
-    /// At least `width` digits, in capitals.
     [[nodiscard]] static std::string hexadecimal(std::uint64_t value, std::size_t width) {
-        std::string out;
-        for (; value != 0 || out.size() < width; value /= 16) {
-            out.insert(out.begin(), "0123456789ABCDEF"[value % 16]);
-        }
-        return out;
+        trace_ring::exporter::text_buffer out;
+        append_hexadecimal(out, value, width);
+        return std::string(out.view());
     }
 
     shown_item(const reduce::spool_item& from, const spool_position& place)

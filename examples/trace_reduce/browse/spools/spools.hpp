@@ -20,6 +20,7 @@
 #include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/reduce/source.hpp>
 
+#include "../../cptrap/notation.hpp"
 #include "../../cptrap/range.hpp"
 
 namespace trace_reduce::browse {
@@ -110,7 +111,7 @@ public:
     void note_zeros(std::size_t file, std::uint64_t page) {
         if (met_.size() >= enough) return;
         met_.try_emplace({file, page * record::spool_record_bytes},
-                         met{false, page, "a spool record of zeros: nothing was written into it"});
+                         met{false, page, std::string(zeros_cause)});
     }
     /// The damage met so far, by place. A torn spool record that has become whole since is none.
     [[nodiscard]] std::vector<damage> damages() const {

@@ -404,11 +404,7 @@ private:
         out.bytes = ring_.size();
         out.records = out.bytes / out.record_bytes;
         out.lost = events_lost_;
-        out.lost_exactly = true;
-        loss_meter full;
-        full.begin({}, 0);
-        full.end({}, out.records, true);
-        full.advise(out, 1);
+        loss_meter::advise_exactly(out, 1);
         round_up(out);
         return out;
     }
