@@ -46,7 +46,7 @@
 /// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
 /// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
 /// Names are of fields (NAME, or EVENT.NAME of one event alone), or of what
-/// reduce/where/expression/names.hpp lists; in `` they are of fields whatever they are. From # to
+/// trace_reduce/where/names.hpp lists; in `` they are of fields whatever they are. From # to
 /// the end of a line, and between /* and */, are comments.
 
 #include <cstddef>

@@ -15,18 +15,18 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
-#include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "exporting/chrome.hpp"
+#include "exporting/csv.hpp"
+#include "exporting/ctf.hpp"
+#include "exporting/perfetto.hpp"
+#include "exporting/viewer/roles.hpp"
 #include "folder.hpp"
 #include "html/writer.hpp"
 #include "options.hpp"
@@ -163,25 +163,25 @@ public:
 
 private:
     folder folder_;
-    exporter::ctf_writer writer_;
+    exporting::ctf_writer writer_;
 };
 
 /// The one that is wanted. `colour`: of text. `several`: traces, which are then named.
 [[nodiscard]] inline std::unique_ptr<format> make_format(const options& wanted, bool colour,
                                                          bool several) {
-    const exporter::field_roles roles{wanted.flows, wanted.counters};
+    const exporting::field_roles roles{wanted.flows, wanted.counters};
     switch (wanted.format) {
         case output_format::text:
             return std::make_unique<text_format>(wanted, colour, several);
         case output_format::json:
             return std::make_unique<json_format>(several);
         case output_format::csv:
-            return std::make_unique<one_format<exporter::csv_writer>>(
-                exporter::csv_options{several, wanted.events});
+            return std::make_unique<one_format<exporting::csv_writer>>(
+                exporting::csv_options{several, wanted.events});
         case output_format::chrome:
-            return std::make_unique<one_format<exporter::chrome_writer>>(roles);
+            return std::make_unique<one_format<exporting::chrome_writer>>(roles);
         case output_format::perfetto:
-            return std::make_unique<one_format<exporter::perfetto_writer>>(roles);
+            return std::make_unique<one_format<exporting::perfetto_writer>>(roles);
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:

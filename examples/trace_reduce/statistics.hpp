@@ -16,6 +16,7 @@
 
 #include "measure/measures.hpp"
 #include "measure/pass.hpp"
+#include "unfinished.hpp"
 
 namespace trace_reduce {
 
@@ -72,7 +73,7 @@ inline const char* clock_name(std::uint32_t clock) {
 inline void print_unfinished(text_buffer& out, const reduce::trace_file& file,
                              exporter::text_writer& times) {
     const char* before = "\n";
-    for (const auto& each : file.unfinished()) {
+    for (const auto& each : find_unfinished(file.about())) {
         if (!each.certain && each.type == nullptr) continue;
         print(out, "%s  %s  at %llu of lane ", before,
               each.certain ? "not committed" : "perhaps not committed", wide(each.at));
@@ -308,7 +309,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     }
     out += R"(],"unfinished":[)";
     between = "";
-    for (const auto& each : file.unfinished()) {
+    for (const auto& each : find_unfinished(file.about())) {
         out += between;
         between = ",";
         member(out, R"({"offset":)", each.offset);

@@ -18,8 +18,9 @@
 
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+
+#include "trace_reduce/exporting/ctf.hpp"
 
 BOOST_AUTO_TEST_SUITE(ctf)
 
@@ -34,7 +35,7 @@ using files = std::map<std::string, std::string, std::less<>>;
 files exported(const file_builder& b) {
     files out;
     const auto trace = reduce::trace_file::from(b.bytes());
-    exporter::ctf_writer writer(
+    trace_reduce::exporting::ctf_writer writer(
         [&](std::string_view file, std::string_view bytes) { out[std::string(file)] += bytes; });
     const auto from = writer.add(trace.about(), "memory");
     writer.begin();
@@ -69,12 +70,12 @@ std::string original_name(const std::string& name) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_name_becomes_an_identifier_and_is_found_again) {
-    BOOST_TEST(exporter::ctf_name("id") == "id");
-    BOOST_TEST(exporter::ctf_name("order_id") == "order_id");
-    BOOST_TEST(exporter::ctf_name("a-b") == "a_x2d_b");
-    BOOST_TEST(exporter::ctf_name("") == "_x_");
-    BOOST_TEST(exporter::ctf_name("_x_") == "_x5f_x_");
-    BOOST_TEST(exporter::ctf_name("_x2d_") == "_x5f_x2d_");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("id") == "id");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("order_id") == "order_id");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("a-b") == "a_x2d_b");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("") == "_x_");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("_x_") == "_x5f_x_");
+    BOOST_TEST(trace_reduce::exporting::ctf_name("_x2d_") == "_x5f_x2d_");
     std::mt19937 random(1);
     constexpr std::string_view letters("_x2d-5fa\xff", 9);
     std::set<std::string> seen;
@@ -82,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_name_becomes_an_identifier_and_is_found_again) {
     for (int i = 0; i < 20000; ++i) {
         std::string name;
         for (auto length = random() % 8; length > 0; --length) name += letters[random() % 9];
-        const std::string mangled = exporter::ctf_name(name);
+        const std::string mangled = trace_reduce::exporting::ctf_name(name);
         BOOST_TEST(original_name(mangled) == name);
         BOOST_TEST(mangled.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") ==
                    std::string::npos);

@@ -18,11 +18,12 @@
 #include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <exporter/perfetto_reader.hpp>
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+
+#include "trace_reduce/exporting/chrome.hpp"
+#include "trace_reduce/exporting/csv.hpp"
+#include "trace_reduce/exporting/perfetto.hpp"
 
 namespace trace_ring_test {
 
@@ -78,15 +79,15 @@ inline void check_nesting(std::string_view chrome) {
 /// Throws if something is not as its format wants it.
 inline void check_formats(const trace_ring::reduce::trace_file& file) {
     namespace exporter = trace_ring::exporter;
-    const csv_reader csv(written(file, exporter::csv_writer({.files = true})));
+    const csv_reader csv(written(file, trace_reduce::exporting::csv_writer({.files = true})));
     std::size_t items = 0;
     for (auto cursor = file.forward(); cursor.next() != nullptr;) ++items;
     if (csv.rows().size() != items + 1) throw std::runtime_error("csv: a row for each item");
-    const exporter::field_roles all{{"*"}, {"*"}};
-    const std::string chrome = written(file, exporter::chrome_writer(all));
+    const trace_reduce::exporting::field_roles all{{"*"}, {"*"}};
+    const std::string chrome = written(file, trace_reduce::exporting::chrome_writer(all));
     if (!json_check::valid(chrome)) throw std::runtime_error("chrome: not JSON");
     check_nesting(chrome);
-    (void)perfetto_reader(written(file, exporter::perfetto_writer(all)));
+    (void)perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer(all)));
 }
 
 }  // namespace trace_ring_test

@@ -49,13 +49,14 @@ std::string joined(const std::vector<std::string>& lines) {
 
 std::string shown_by(const std::string& what, const reduce::trace_file& file) {
     if (what == "csv") {
-        std::string text = written(file, exporter::csv_writer());
+        std::string text = written(file, trace_reduce::exporting::csv_writer());
         std::erase(text, '\r');
         return text;
     }
-    if (what == "chrome") return written(file, exporter::chrome_writer());
+    if (what == "chrome") return written(file, trace_reduce::exporting::chrome_writer());
     if (what == "perfetto") {
-        return joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        return joined(
+            perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer())).lines());
     }
     throw std::runtime_error("shown by what? " + what);
 }
@@ -190,7 +191,7 @@ BOOST_AUTO_TEST_CASE(perfetto_has_each_record_with_its_values) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
         const auto b = any_values(seed);
         const auto file = reduce::trace_file::from(b.bytes());
-        const perfetto_reader read(written(file, exporter::perfetto_writer()));
+        const perfetto_reader read(written(file, trace_reduce::exporting::perfetto_writer()));
         std::vector<std::string> events;
         for (const auto& line : read.lines()) {
             if (line[0] >= '0' && line[0] <= '9') events.push_back(line);
@@ -216,7 +217,7 @@ BOOST_AUTO_TEST_CASE(csv_has_each_record_with_its_values) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
         const auto b = any_values(seed);
         const auto file = reduce::trace_file::from(b.bytes());
-        const csv_reader csv(written(file, exporter::csv_writer()));
+        const csv_reader csv(written(file, trace_reduce::exporting::csv_writer()));
         std::size_t row = 0;
         for (auto cursor = file.forward(); const auto* item = cursor.next();) {
             const auto& record = std::get<reduce::record_view>(*item);
@@ -271,7 +272,7 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_in_every_format) {
         BOOST_TEST(contains(json, part), part);
     }
 
-    const csv_reader csv(written(file, exporter::csv_writer()));
+    const csv_reader csv(written(file, trace_reduce::exporting::csv_writer()));
     BOOST_TEST(csv.at(1, "order.side").quoted);
     BOOST_TEST(csv.at(1, "order.side").plain() == "buy");
     BOOST_TEST(csv.at(1, "order.level").plain() == "cold");
@@ -329,7 +330,7 @@ BOOST_AUTO_TEST_CASE(text_in_csv_is_no_formula_and_comes_back_whole) {
                                       " =1"};
     for (const auto text : texts) {
         exporter::text_buffer out;
-        exporter::impl::append_csv_text(out, text);
+        trace_reduce::exporting::impl::append_csv_text(out, text);
         const csv_reader csv(std::string(out.view()) + "\r\n");
         const auto& cell = csv.rows().at(0).at(0);
         BOOST_TEST((cell.plain() == text));
@@ -353,7 +354,7 @@ BOOST_AUTO_TEST_CASE(csv_tells_fields_of_one_name_apart_and_keeps_types_that_com
     b.record(lane, 1, twice, {1, 2, 3});
     b.record(lane, 2, left_out, {4, "x\"y"});
     const auto file = reduce::trace_file::from(b.bytes());
-    const csv_reader csv(written(file, exporter::csv_writer({.events = {"a"}})));
+    const csv_reader csv(written(file, trace_reduce::exporting::csv_writer({.events = {"a"}})));
     BOOST_TEST(csv.at(1, "a.x").text == "1");
     BOOST_TEST(csv.at(1, "a.x#2").text == "2");
     BOOST_TEST(csv.at(1, "a.b.x").text == "3");
@@ -361,7 +362,7 @@ BOOST_AUTO_TEST_CASE(csv_tells_fields_of_one_name_apart_and_keeps_types_that_com
     BOOST_TEST(csv.at(2, "more").text == R"({"n":4,"s":"x\"y"})");
     // Two events whose fields have the same name together: no two columns do.
     b.record(lane, 3, other, {5});
-    const csv_reader all(written(file, exporter::csv_writer()));
+    const csv_reader all(written(file, trace_reduce::exporting::csv_writer()));
     BOOST_TEST(all.at(1, "a.b.x").text == "3");
     BOOST_TEST(all.at(3, "a.b.x@2").text == "5");
 }
@@ -382,7 +383,7 @@ BOOST_AUTO_TEST_CASE(what_is_declared_as_a_flow_is_drawn_as_one) {
     for (const auto& type : file.event_types()) {
         for (const auto& field : type.fields) BOOST_TEST(field.flow == (field.name == "id"));
     }
-    const std::string chrome = written(file, exporter::chrome_writer());
+    const std::string chrome = written(file, trace_reduce::exporting::chrome_writer());
     BOOST_TEST(json_check::valid(chrome));
     check_nesting(chrome);
     BOOST_TEST(count(chrome, R"({"ph":"s","name":"flow","cat":"flow","id":"0x4d",)") == 1U);
@@ -391,7 +392,7 @@ BOOST_AUTO_TEST_CASE(what_is_declared_as_a_flow_is_drawn_as_one) {
     BOOST_TEST(contains(chrome, R"({"ph":"X","name":"answered")"));
     BOOST_TEST(contains(chrome, R"({"ph":"C","name":"queued")"));
     const std::string lines =
-        joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        joined(perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer())).lines());
     BOOST_TEST(count(lines, " id=u77 #77\n") == 2U);
     BOOST_TEST(contains(lines, ": value i3\n"));
 }
@@ -409,7 +410,7 @@ BOOST_AUTO_TEST_CASE(fields_are_flows_and_counters_on_demand) {
     b.record(lane, 1, event, {7, 0.5F, 9, "z"});
     const auto file = reduce::trace_file::from(b.bytes());
     const auto& type = file.event_types().front();
-    using roles = exporter::field_roles;
+    using roles = trace_reduce::exporting::field_roles;
     BOOST_TEST(roles::means("a.b.id", true, type));
     BOOST_TEST(roles::means("*.t", true, type));
     BOOST_TEST(!roles::means("a.b.x", true, type));  // no integer
@@ -417,10 +418,10 @@ BOOST_AUTO_TEST_CASE(fields_are_flows_and_counters_on_demand) {
     BOOST_TEST(roles::means("a.?.x", false, type));
     BOOST_TEST(!roles::means("a.b.t", false, type));
     BOOST_TEST(!roles::means("id", true, type));
-    const std::string none = written(file, exporter::chrome_writer());
+    const std::string none = written(file, trace_reduce::exporting::chrome_writer());
     BOOST_TEST(count(none, "\"ph\"") == 3U);
     const std::string some =
-        written(file, exporter::chrome_writer({{"a.b.id", "a.b.t"}, {"a.b.*"}}));
+        written(file, trace_reduce::exporting::chrome_writer({{"a.b.id", "a.b.t"}, {"a.b.*"}}));
     BOOST_TEST(count(some, R"("ph":"s")") == 2U);
     BOOST_TEST(contains(some, R"({"ph":"C","name":"a.b","cat":"event","pid":1,"tid":2,"ts":0.000,)"
                               R"("args":{"x":0.5}})"));
@@ -456,11 +457,12 @@ BOOST_AUTO_TEST_CASE(every_format_tells_the_same_dates_and_where_they_jump) {
             }
             return std::string(out.view());
         }();
-        const std::string csv = written(file, exporter::csv_writer({.files = false}));
-        const std::string chrome = written(file, exporter::chrome_writer());
+        const std::string csv =
+            written(file, trace_reduce::exporting::csv_writer({.files = false}));
+        const std::string chrome = written(file, trace_reduce::exporting::chrome_writer());
         check_nesting(chrome);
-        const std::string perfetto =
-            joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        const std::string perfetto = joined(
+            perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer())).lines());
         const std::int64_t origin = date + 150;
         for (std::size_t i = 0; i < dates.size(); ++i) {
             const std::string n = std::to_string(i + 1);
@@ -511,7 +513,7 @@ BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_lines_of_their_own) {
     b.end_of(first, 5000, event, second, 0);
     b.raw_record(first, 11000, event.id, {}, 8);
     const auto file = reduce::trace_file::from(b.bytes());
-    const std::string chrome = written(file, exporter::chrome_writer());
+    const std::string chrome = written(file, trace_reduce::exporting::chrome_writer());
     check_nesting(chrome);
     const auto span = [&](int tid, const char* from, int id, const char* to) {
         const std::string about = R"("name":"request","cat":"event","pid":1200,"tid":)" +
@@ -525,7 +527,7 @@ BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_lines_of_their_own) {
     span(4194305, "3.000", 3, "4.000");
     BOOST_TEST(count(chrome, "lost") + count(chrome, "not nested") == 0U);
     const std::string lines =
-        joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        joined(perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer())).lines());
     BOOST_TEST(contains(lines, ": request\n"));
     BOOST_TEST(count(lines, ": end") == 3U);
 }
@@ -537,7 +539,7 @@ BOOST_AUTO_TEST_CASE(a_span_that_was_not_known_not_to_nest_is_not_given_a_length
     b.open(lane, 0);
     for (const int id : {1, 2, 3}) b.record(lane, static_cast<std::uint64_t>(id), event, {id}, 4);
     const auto file = reduce::trace_file::from(b.bytes());
-    exporter::chrome_writer writer;  // looks at the file before it is written on
+    trace_reduce::exporting::chrome_writer writer;  // looks at the file before it is written on
     (void)writer.add(file.about(), "live");
     b.end_of(lane, 5, event, lane, 1);
     b.raw_record(lane, 7, event.id, {}, 8);
@@ -572,7 +574,7 @@ BOOST_AUTO_TEST_CASE(processes_that_have_the_same_id_are_two) {
     b.raw_record(lanes[0], 30, event.id, {}, 8);
     b.raw_record(lanes[1], 50, event.id, {}, 8);
     const auto file = reduce::trace_file::from(b.bytes());
-    const std::string chrome = written(file, exporter::chrome_writer());
+    const std::string chrome = written(file, trace_reduce::exporting::chrome_writer());
     check_nesting(chrome);
     for (const char* const line :
          {R"("process_name","pid":1,"tid":0,"args":{"name":"span"})",
@@ -583,10 +585,10 @@ BOOST_AUTO_TEST_CASE(processes_that_have_the_same_id_are_two) {
         BOOST_TEST(contains(chrome, line), line);
     }
     const std::string perfetto =
-        joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        joined(perfetto_reader(written(file, trace_reduce::exporting::perfetto_writer())).lines());
     BOOST_TEST(contains(perfetto, ": 4194305 span (1)\n"));
     BOOST_TEST(count(perfetto, ": depth.n\n") == 2U);
-    const csv_reader csv(written(file, exporter::csv_writer()));
+    const csv_reader csv(written(file, trace_reduce::exporting::csv_writer()));
     BOOST_TEST(csv.at(1, "process").text == "0");
     BOOST_TEST(csv.at(2, "process").text == "1");
     BOOST_TEST(file.about().process_text(*file.about().find_lane(lanes[1])) == "1#1");
@@ -612,8 +614,8 @@ BOOST_AUTO_TEST_CASE(traces_of_the_same_and_of_like_named_processes_keep_their_o
     for (const auto& each : builders) files.push_back(reduce::trace_file::from(each.bytes()));
     exporter::text_buffer chrome;
     exporter::text_buffer perfetto;
-    exporter::chrome_writer to_chrome;
-    exporter::perfetto_writer to_perfetto;
+    trace_reduce::exporting::chrome_writer to_chrome;
+    trace_reduce::exporting::perfetto_writer to_perfetto;
     for (const auto& file : files) {
         (void)to_chrome.add(file.about(), "x");
         (void)to_perfetto.add(file.about(), "x");
@@ -685,7 +687,7 @@ BOOST_AUTO_TEST_CASE(protoc_knows_all_that_perfetto_is_given) {
     }
     const listing golden(std::string(TRACE_RING_FORMATS_GOLDEN) + "/everything.listing");
     const auto file = reduce::trace_file::from(golden.file().bytes());
-    const std::string trace = written(file, exporter::perfetto_writer());
+    const std::string trace = written(file, trace_reduce::exporting::perfetto_writer());
     const scratch_file in;
     const scratch_file out;
     in.write(trace);

@@ -26,11 +26,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <expressions/parse.hpp>
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
-#include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -40,8 +36,13 @@
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+
+#include "trace_reduce/exporting/chrome.hpp"
+#include "trace_reduce/exporting/csv.hpp"
+#include "trace_reduce/exporting/ctf.hpp"
+#include "trace_reduce/exporting/perfetto.hpp"
+#include "trace_reduce/where/check.hpp"
+#include "trace_reduce/where/predicate.hpp"
 
 namespace span_results {
 
@@ -86,7 +87,7 @@ namespace span_results {
 
 namespace reduce = tr::reduce;
 namespace exporter = tr::exporter;
-namespace where = tr::reduce::where;
+namespace where = trace_reduce::where;
 using tr::field;
 using third = std::chrono::duration<std::int32_t, std::ratio<1, 3>>;
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
@@ -392,11 +393,11 @@ BOOST_AUTO_TEST_CASE(every_format_has_results_and_units) {
     last.end(201, outcome::good, 3ms, point{});
     auto trace = read(recorder);
     exporter::json_writer json(trace.time());
-    exporter::csv_writer csv;
-    exporter::chrome_writer chrome;
-    exporter::perfetto_writer perfetto;
+    trace_reduce::exporting::csv_writer csv;
+    trace_reduce::exporting::chrome_writer chrome;
+    trace_reduce::exporting::perfetto_writer perfetto;
     std::map<std::string, std::string> ctf;
-    exporter::ctf_writer to_ctf(
+    trace_reduce::exporting::ctf_writer to_ctf(
         [&](std::string_view file, std::string_view bytes) { ctf[std::string(file)] += bytes; });
     exporter::text_buffer in_json, in_csv, in_chrome, in_perfetto;
     csv.add(trace.about(), "a");

@@ -21,8 +21,9 @@
 #include <trace_clauses/language/compile.hpp>
 #include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+
+#include "trace_reduce/where/check.hpp"
+#include "trace_reduce/where/predicate.hpp"
 
 namespace trace_ring_test::fuzz {
 
@@ -30,7 +31,7 @@ namespace of_expression {
 namespace {
 
 namespace reduce = trace_ring::reduce;
-namespace where = trace_ring::reduce::where;
+namespace where = trace_reduce::where;
 
 constexpr std::size_t longest = std::size_t{64} << 10;
 

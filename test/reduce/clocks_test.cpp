@@ -23,6 +23,8 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "trace_reduce/position/range_finder.hpp"
+
 BOOST_AUTO_TEST_SUITE(clocks)
 
 namespace reduce = trace_ring::reduce;
@@ -75,7 +77,7 @@ struct shown {
     const auto place = [](const char* text) {
         return text == nullptr ? std::nullopt : trace_reduce::parse_when(text);
     };
-    BOOST_REQUIRE(file.ranges().limit(what, place(from), place(to)));
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(what, place(from), place(to)));
     const auto there = numbers(read(file, file.forward(what)));
     auto back = numbers(read(file, file.backward(what)));
     std::reverse(back.begin(), back.end());
@@ -230,7 +232,7 @@ BOOST_AUTO_TEST_CASE(dates_that_were_there_twice_are_both_in_a_range_of_dates) {
     }
     BOOST_TEST(most == 40U);
     reduce::filter from_there;
-    BOOST_REQUIRE(file.ranges().limit(
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(
         from_there, trace_reduce::parse_when(text(date + 3 * second / 2).c_str()), std::nullopt));
     BOOST_TEST(from_there.times.size() == 2U);
 }
@@ -390,7 +392,8 @@ BOOST_AUTO_TEST_CASE(a_trace_that_is_attached_to_after_a_restart_goes_on) {
     BOOST_TEST(all.size() == 1004U);
     BOOST_TEST(all.front().date <= all.back().date);
     BOOST_TEST(all.back().date - all.front().date < 60 * second);
-    BOOST_TEST(file.ranges().whole().last > file.ranges().whole().first);
+    BOOST_TEST(trace_reduce::range_finder(file).whole().last >
+               trace_reduce::range_finder(file).whole().first);
     BOOST_TEST(file.statistics().seconds(file.time()) < 60);
     auto follower = file.follow();
     std::vector<std::int64_t> followed;

@@ -31,13 +31,14 @@
 #include <trace_reduce/reading/threads.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+
+#include "trace_reduce/where/predicate.hpp"
 
 BOOST_AUTO_TEST_SUITE(packed_references)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
-namespace where = reduce::where;
+namespace where = trace_reduce::where;
 using trace_ring::loss_cause;
 using trace_ring::position;
 using trace_ring::reference;

@@ -16,6 +16,8 @@
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "trace_reduce/unfinished.hpp"
+
 BOOST_AUTO_TEST_SUITE(unfinished)
 
 using namespace trace_ring_test;
@@ -53,8 +55,8 @@ struct killed {
         file.put(end(), time, 4);
         file.put(end() + 4, id | words << 16 | flags << 28, 4);
     }
-    [[nodiscard]] std::vector<reduce::unfinished_record> unfinished() const {
-        return reduce::trace_file::from(file.bytes()).unfinished();
+    [[nodiscard]] std::vector<trace_reduce::unfinished_record> unfinished() const {
+        return trace_reduce::find_unfinished(reduce::trace_file::from(file.bytes()).about());
     }
 };
 
@@ -69,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_named_from_its_first_byte_on) {
     killed k;
     k.file.put(k.end(), 1010, 4);
     const auto trace = reduce::trace_file::from(k.file.bytes());
-    auto found = trace.unfinished();
+    auto found = trace_reduce::find_unfinished(trace.about());
     BOOST_REQUIRE(found.size() == 1U);
     BOOST_TEST(found[0].certain);
     BOOST_TEST(found[0].lane == &trace.lanes()[0]);
@@ -78,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_named_from_its_first_byte_on) {
     BOOST_TEST(found[0].type == nullptr);
 
     k.begin(1010, 1, 2);
-    found = trace.unfinished();
+    found = trace_reduce::find_unfinished(trace.about());
     BOOST_REQUIRE(found.size() == 1U);
     BOOST_REQUIRE(found[0].type != nullptr);
     BOOST_TEST(found[0].type->name == "tick");
@@ -135,7 +137,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_head_of_a_record_is_not_taken_for_one) {
     const auto type = [&](std::uint32_t id, std::uint32_t words, std::uint32_t flags = 0) {
         k.begin(1010, id, words, flags);
         const auto trace = reduce::trace_file::from(k.file.bytes());
-        const auto found = trace.unfinished();
+        const auto found = trace_reduce::find_unfinished(trace.about());
         BOOST_REQUIRE(found.size() == 1U);
         BOOST_TEST(found[0].certain);
         return found[0].type == nullptr ? std::string() : found[0].type->name;
@@ -171,9 +173,11 @@ BOOST_AUTO_TEST_CASE(a_file_tells_the_same_and_one_cut_short_nothing) {
     k.begin(1010, 1, 2);
     const scratch_file file;
     k.file.save(file.path());
-    BOOST_TEST(reduce::trace_file::open(file.path()).unfinished().size() == 1U);
+    BOOST_TEST(
+        trace_reduce::find_unfinished(reduce::trace_file::open(file.path()).about()).size() == 1U);
     k.file.save(file.path(), static_cast<std::size_t>(k.end() + 8));
-    BOOST_TEST(reduce::trace_file::open(file.path()).unfinished().empty());
+    BOOST_TEST(
+        trace_reduce::find_unfinished(reduce::trace_file::open(file.path()).about()).empty());
 }
 
 BOOST_AUTO_TEST_CASE(of_a_lane_that_is_not_listed_the_place_is_told) {

@@ -30,8 +30,9 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+
+#include "trace_reduce/where/check.hpp"
+#include "trace_reduce/where/predicate.hpp"
 
 BOOST_AUTO_TEST_SUITE(where_expressions)
 
@@ -40,7 +41,7 @@ using namespace trace_ring_test;
 namespace {
 
 namespace reduce = trace_ring::reduce;
-namespace where = trace_ring::reduce::where;
+namespace where = trace_reduce::where;
 using expressions::parse;
 using where::comparison;
 using where::expression;

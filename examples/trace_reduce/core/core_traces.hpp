@@ -5,8 +5,8 @@
 /// @file
 /// Finds the traces that recorders had in memory when a program crashed, in its core dump.
 /// @code
-///   const auto core = trace_ring::reduce::elf_core(trace_ring::reduce::source::open("core"));
-///   const trace_ring::reduce::core_traces found(core);
+///   const auto core = trace_reduce::elf_core(trace_ring::reduce::source::open("core"));
+///   const trace_reduce::core_traces found(core);
 ///   for (const auto& each : found.traces()) {
 ///       const auto trace = trace_ring::reduce::trace_file::of_source(each.bytes);
 ///   }
@@ -30,16 +30,19 @@
 #include <vector>
 
 #include <trace_ring/format/check_layout.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 
-namespace trace_ring::inline v1::reduce {
+#include "elf_core.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
 
 /// One recorder's trace.
 struct core_trace {
     std::uint64_t address = 0;  ///< where it was in the program
     std::uint64_t offset = 0;   ///< where it is in the core
     std::string file;           ///< the mapped file, if it was one
-    source bytes;               ///< named "CORE@ADDRESS"
+    reduce::source bytes;       ///< named "CORE@ADDRESS"
 };
 
 /// Linear in the core's size: reads a few bytes of each page, and skips holes.
@@ -62,12 +65,14 @@ public:
     /// a trace may be among them. At most 1000.
     [[nodiscard]] const std::vector<mapped_file>& left_out() const noexcept { return left_out_; }
     /// Pages that begin as a trace but are none, and why: mostly overwritten copies. At most 100.
-    [[nodiscard]] const std::vector<damage>& doubtful() const noexcept { return doubtful_; }
+    [[nodiscard]] const std::vector<trace_ring::damage>& doubtful() const noexcept {
+        return doubtful_;
+    }
     /// The number of bytes of memory that were searched.
     [[nodiscard]] std::uint64_t searched() const noexcept { return searched_; }
 
 private:
-    static constexpr std::uint64_t page = layout::format_page_bytes;
+    static constexpr std::uint64_t page = trace_ring::layout::format_page_bytes;
     static constexpr std::size_t most_traces = 4096;
 
     /// Finds, for each segment, where the memory ends that the core has from it on without a gap.
@@ -88,10 +93,10 @@ private:
         std::uint64_t at = passed_ > s.address ? passed_ - s.address : 0;  // in the segment
         const std::uint64_t askew = (s.address + at) % page;
         if (askew != 0) at += page - askew;
-        while (at < s.present && s.present - at >= sizeof layout::file_magic) {
+        while (at < s.present && s.present - at >= sizeof trace_ring::layout::file_magic) {
             std::uint64_t magic = 0;
             if (core_->bytes().read(s.offset + at, &magic, sizeof magic) != sizeof magic) return;
-            if (magic == layout::file_magic && take(number, s.address + at)) {
+            if (magic == trace_ring::layout::file_magic && take(number, s.address + at)) {
                 at = passed_ - s.address;
                 at += (page - (s.address + at) % page) % page;
                 continue;
@@ -112,7 +117,7 @@ private:
     [[nodiscard]] bool take(std::size_t number, std::uint64_t address) {
         const auto& all = core_->segments();
         const std::uint64_t offset = all[number].offset + (address - all[number].address);
-        std::vector<extent> parts;
+        std::vector<reduce::extent> parts;
         const auto gather = [&](std::uint64_t bytes) {
             parts.clear();
             std::uint64_t from = address;
@@ -123,13 +128,13 @@ private:
                 from += there;
                 bytes -= there;
             }
-            return source::of_extents(core_->bytes(), parts, name_of(address));
+            return reduce::source::of_extents(core_->bytes(), parts, name_of(address));
         };
         const std::uint64_t there = runs_[number] - address;
         alignas(8) std::array<std::byte, page> head{};
         (void)gather((std::min)(there, page)).read(0, head.data(), head.size());
-        layout::plan plan;
-        if (const auto fault = layout::check_layout(head.data(), there, plan); fault) {
+        trace_ring::layout::plan plan;
+        if (const auto fault = trace_ring::layout::check_layout(head.data(), there, plan); fault) {
             doubt(offset, fault.what);
             return false;
         }
@@ -137,7 +142,7 @@ private:
         // The whole trace is skipped: it has only records, and copies of them.
         passed_ = address + bytes.size();
         std::array<std::uint64_t, 2> id{};
-        (void)bytes.read(offsetof(layout::file_header, id), id.data(), sizeof id);
+        (void)bytes.read(offsetof(trace_ring::layout::file_header, id), id.data(), sizeof id);
         if (!ids_.insert(id).second) return true;
         if (traces_.size() == most_traces) {
             doubt(offset, "one trace more than are looked for");
@@ -187,7 +192,7 @@ private:
     std::set<std::array<std::uint64_t, 2>> ids_{};  ///< of the traces' headers
     std::vector<core_trace> traces_{};
     std::vector<mapped_file> left_out_{};
-    std::vector<damage> doubtful_{};
+    std::vector<trace_ring::damage> doubtful_{};
 };
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

@@ -27,7 +27,9 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/source.hpp>
 
-namespace trace_ring::inline v1::reduce {
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
 
 /// Memory of the program, from one PT_LOAD.
 struct core_segment {
@@ -64,15 +66,16 @@ public:
 
     /// Reads headers and notes, not the memory. Throws format_error if this is no ELF core of the
     /// kinds above, or is cut within its headers; lesser damage goes to `damages()`.
-    explicit elf_core(const source& from)
-        : bytes_(source::of_extents(from, std::array{extent{0, from.size()}}, from.name())) {
+    explicit elf_core(const reduce::source& from)
+        : bytes_(reduce::source::of_extents(from, std::array{reduce::extent{0, from.size()}},
+                                            from.name())) {
         read_header();
         read_program_headers();
         sort_out();
     }
 
     /// The whole file, which can be read at any alignment.
-    [[nodiscard]] const source& bytes() const noexcept { return bytes_; }
+    [[nodiscard]] const reduce::source& bytes() const noexcept { return bytes_; }
     [[nodiscard]] const std::string& name() const noexcept { return bytes_.name(); }
     /// The program's word size in bytes: 4 or 8.
     [[nodiscard]] unsigned word_bytes() const noexcept { return wide_ ? 8 : 4; }
@@ -80,7 +83,9 @@ public:
     [[nodiscard]] const std::vector<core_segment>& segments() const noexcept { return segments_; }
     /// By address.
     [[nodiscard]] const std::vector<mapped_file>& files() const noexcept { return files_; }
-    [[nodiscard]] const std::vector<damage>& damages() const noexcept { return damages_; }
+    [[nodiscard]] const std::vector<trace_ring::damage>& damages() const noexcept {
+        return damages_;
+    }
 
     /// The segment that has this address; null if there is none.
     [[nodiscard]] const core_segment* find(std::uint64_t address) const noexcept {
@@ -119,7 +124,7 @@ private:
         return wide_ ? get<std::uint64_t>(from, offset) : get<std::uint32_t>(from, offset);
     }
     [[noreturn]] void refuse(std::uint64_t offset, const char* what) const {
-        throw format_error(name(), offset, what);
+        throw trace_ring::format_error(name(), offset, what);
     }
     void note_damage(std::uint64_t offset, std::string what) {
         constexpr std::size_t most = 1000;
@@ -172,7 +177,7 @@ private:
         }
         constexpr std::size_t at_once = 512;
         std::vector<std::byte> some(at_once * at().segment);
-        std::vector<extent> notes;
+        std::vector<reduce::extent> notes;
         for (std::size_t i = 0; i < count_; ++i) {
             if (i % at_once == 0) {
                 const auto want = (std::min)(at_once, count_ - i) * at().segment;
@@ -183,7 +188,7 @@ private:
             const auto one =
                 std::span<const std::byte>(some).subspan(i % at_once * at().segment, at().segment);
             const auto type = get<std::uint32_t>(one, 0);
-            const extent where{word(one, at().offset), word(one, at().present)};
+            const reduce::extent where{word(one, at().offset), word(one, at().present)};
             if (type == note) notes.push_back(where);
             if (type == load && word(one, at().bytes) != 0) {
                 const bool writable = (get<std::uint32_t>(one, at().flags) & 2U) != 0;
@@ -252,7 +257,7 @@ private:
         }
     }
 
-    void read_notes(const extent& where, std::size_t& left) {
+    void read_notes(const reduce::extent& where, std::size_t& left) {
         const std::uint64_t size = bytes_.size();
         std::uint64_t from = (std::min)(where.offset, size);
         const std::uint64_t end = from + (std::min)(where.bytes, size - from);
@@ -289,7 +294,7 @@ private:
         if (count > (bytes - 2 * w) / (3 * w)) {
             return note_damage(offset, "the note of mapped files is shorter than its count");
         }
-        auto name = as_size(2 * w + count * 3 * w);
+        auto name = trace_ring::as_size(2 * w + count * 3 * w);
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t entry = 2 * w + i * 3 * w;
             const auto zero =
@@ -313,13 +318,13 @@ private:
 
     static constexpr std::array core_name{std::byte{'C'}, std::byte{'O'}, std::byte{'R'},
                                           std::byte{'E'}, std::byte{0}};
-    source bytes_;
+    reduce::source bytes_;
     bool wide_ = false;
     std::uint64_t headers_ = 0;
     std::size_t count_ = 0;
     std::vector<core_segment> segments_{};
     std::vector<mapped_file> files_{};
-    std::vector<damage> damages_{};
+    std::vector<trace_ring::damage> damages_{};
 };
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

@@ -25,7 +25,7 @@
 /// - Losses have the category "loss". Notes on a mark besides its fields are called trace_ring.x.
 ///   viewer/stage.hpp says how spans without ends nest, viewer/tracks.hpp which tracks there are.
 /// @code
-///   trace_ring::exporter::chrome_writer writer;
+///   trace_reduce::exporting::chrome_writer writer;
 ///   trace_ring::exporter::text_buffer out;
 ///   const auto source = writer.add(trace.about(), "orders.trace");
 ///   writer.begin(out);
@@ -43,9 +43,11 @@
 #include <utility>
 
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/viewer/stage.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "names.hpp"
+#include "viewer/stage.hpp"
+
+namespace trace_reduce::exporting {
 
 class chrome_writer {
 public:
@@ -205,4 +207,4 @@ private:
     bool any_ = false;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

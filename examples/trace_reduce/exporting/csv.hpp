@@ -44,7 +44,9 @@
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "names.hpp"
+
+namespace trace_reduce::exporting {
 
 struct csv_options {
     bool files = false;                 ///< adds a column with the file
@@ -388,4 +390,4 @@ private:
     text_buffer cell_{};
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

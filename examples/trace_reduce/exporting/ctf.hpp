@@ -6,7 +6,7 @@
 /// Writes items as a trace in the Common Trace Format, CTF 1.8, which babeltrace2, Trace Compass
 /// and others read: a folder with a file `metadata` and a file for each stream.
 /// @code
-///   trace_ring::exporter::ctf_writer writer(append_to_file);  // of the folder, by name
+///   trace_reduce::exporting::ctf_writer writer(append_to_file);  // of the folder, by name
 ///   const auto source = writer.add(trace.about(), "orders.trace");
 ///   writer.begin();
 ///   for (auto cursor = trace.forward(); const auto* item = cursor.next();)
@@ -51,11 +51,13 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/ctf/parts.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "ctf/parts.hpp"
+#include "names.hpp"
+
+namespace trace_reduce::exporting {
 
 /// Makes a CTF trace of items. The items must come in the order of their times.
 class ctf_writer {
@@ -343,4 +345,4 @@ private:
     std::size_t waiting_ = 0;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

@@ -33,10 +33,12 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto/protobuf.hpp>
-#include <trace_ring/exporter/viewer/stage.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "names.hpp"
+#include "perfetto/protobuf.hpp"
+#include "viewer/stage.hpp"
+
+namespace trace_reduce::exporting {
 
 class perfetto_writer {
 public:
@@ -359,4 +361,4 @@ private:
     new_names categories_{}, names_{}, annotations_{};  // of the current packet
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

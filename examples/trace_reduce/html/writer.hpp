@@ -27,12 +27,12 @@
 
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "../exporting/viewer/roles.hpp"
 #include "columns.hpp"
 #include "page_draw.hpp"
 #include "page_frame.hpp"
@@ -51,7 +51,7 @@ class html_writer {
 public:
     using source = std::size_t;
 
-    explicit html_writer(exporter::field_roles roles = {}) : roles_(std::move(roles)) {}
+    explicit html_writer(exporting::field_roles roles = {}) : roles_(std::move(roles)) {}
 
     /// Another trace whose items come; all of them before the first item. `in` must outlive this.
     source add(const reduce::tables& in, std::string_view name) {
@@ -347,7 +347,7 @@ private:
         }
     };
 
-    exporter::field_roles roles_;
+    exporting::field_roles roles_;
     std::vector<origin> sources_;
     std::unordered_map<std::pair<source, const reduce::lane_info*>, std::uint32_t, owner_hash>
         known_owners_;

@@ -30,9 +30,10 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
+
+#include "../core/elf_core.hpp"
 
 namespace trace_reduce {
 
@@ -138,7 +139,7 @@ namespace impl {
         return file_kind::trace;
     }
     const auto begins = std::span<const std::byte>(head).first(there);
-    if (reduce::elf_core::is_elf(begins)) return file_kind::core;
+    if (elf_core::is_elf(begins)) return file_kind::core;
     if (as_spool || impl::is_spool(from, lengths)) return file_kind::spool;
     if (const std::uint64_t zeros = impl::zeros_of(from); zeros != 0) {
         throw trace_ring::format_error(

@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "traces.hpp"
+#include "../exporting/viewer/roles.hpp"
 
 #include <unistd.h>
 
@@ -16,7 +17,6 @@
 #include <variant>
 
 #include <trace_ring/exporter/text.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
@@ -52,7 +52,7 @@ void check_roles(const inputs& from, const options& wanted) {
             const bool there = std::any_of(from.begin(), from.end(), [&](const auto& each) {
                 const auto& types = each->file().event_types();
                 return std::any_of(types.begin(), types.end(), [&](const auto& type) {
-                    return exporter::field_roles::means(glob, flows, type);
+                    return exporting::field_roles::means(glob, flows, type);
                 });
             });
             if (there) continue;

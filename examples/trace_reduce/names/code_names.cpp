@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "code_names.hpp"
+#include "../where/kinds.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +14,6 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 #include <symbols/loaded_module.hpp>
 #if defined(TRACE_REDUCE_SYMBOLS)
@@ -138,7 +138,7 @@ std::vector<std::string> code_names::problems() const {
 }
 
 std::string code_names::nearest(const std::string& name) const {
-    reduce::where::nearest to(name, 3);
+    expressions::nearest to(name, 3);
     for (const module& each : known_->modules) {
         for (const auto& function : known_->file_of(each).functions()) to.look(function.name);
     }

@@ -17,7 +17,7 @@
 /// direction alone gives one bound, whatever the delays are. If the bounds cross, a clock drifted,
 /// or some pairs do not belong together.
 /// @code
-///   trace_ring::reduce::clock_offset offset;
+///   trace_reduce::clock_offset offset;
 ///   offset.forth(sent_here, received_there);
 ///   offset.back(sent_there, received_here);
 ///   const std::int64_t here = time_there - offset.ahead();
@@ -28,9 +28,9 @@
 #include <limits>
 #include <optional>
 
-#include <trace_ring/reduce/seek/when.hpp>
+#include "when.hpp"
 
-namespace trace_ring::inline v1::reduce {
+namespace trace_reduce {
 
 /// The offset of one clock, in nanoseconds. Constant memory.
 class clock_offset {
@@ -113,4 +113,4 @@ private:
     std::uint64_t back_ = 0;
 };
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

@@ -17,9 +17,9 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "clock_offset.hpp"
 #include "offset_text.hpp"
 
 namespace trace_reduce::position {
@@ -53,9 +53,9 @@ public:
     }
 
     /// What the messages between this trace and another say of the other's clock.
-    [[nodiscard]] reduce::clock_offset offset_of(const messages& other,
-                                                 std::uint64_t uncertainty_ns) const {
-        reduce::clock_offset out(uncertainty_ns);
+    [[nodiscard]] clock_offset offset_of(const messages& other,
+                                         std::uint64_t uncertainty_ns) const {
+        clock_offset out(uncertainty_ns);
         for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
             for_each_pair(sent_[rule], other.received_[rule],
                           [&](const auto& s, const auto& r) { out.forth(s.earliest, r.latest); });

@@ -17,10 +17,10 @@
 
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/reduce/seek/clock_offset.hpp>
 
 #include "../inputs.hpp"
 #include "../options.hpp"
+#include "clock_offset.hpp"
 #include "matching.hpp"
 #include "offset_text.hpp"
 
@@ -164,15 +164,15 @@ private:
         return true;
     }
 
-    using verdict = reduce::clock_offset::verdict;
+    using verdict = clock_offset::verdict;
 
     struct best_pair {
-        std::optional<reduce::clock_offset> offset{};
+        std::optional<clock_offset> offset{};
         std::size_t by = 0;
         std::size_t to = 0;
         std::uint64_t uncertainty = ~std::uint64_t{0};
 
-        void consider(const reduce::clock_offset& found, std::size_t by_file, std::size_t to_file,
+        void consider(const clock_offset& found, std::size_t by_file, std::size_t to_file,
                       std::uint64_t off) {
             if (found.state() == verdict::unknown) return;
             const auto own = found.uncertainty();

@@ -8,11 +8,11 @@
 /// the time that is shown for it is.
 /// @code
 ///   reduce::filter what;
-///   reduce::when from, to;
-///   from.what = to.what = reduce::when::form::since_begin;
+///   trace_reduce::when from, to;
+///   from.what = to.what = trace_reduce::when::form::since_begin;
 ///   from.ns = 30'000'000'000;
 ///   to.ns = 90'000'000'000;
-///   if (trace.ranges().limit(what, from, to)) {
+///   if (trace_reduce::range_finder(trace).limit(what, from, to)) {
 ///       read(trace.forward(what));
 ///   }
 /// @endcode
@@ -30,10 +30,13 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/reduce/cursor.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
-namespace trace_ring::inline v1::reduce {
+#include "when.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
 
 /// When a trace begins and ends, in ticks of its clock.
 struct time_extent {
@@ -44,23 +47,23 @@ struct time_extent {
 
 /// By the tables as they are: reads a few entries of the index, and the newest sub-buffers of the
 /// lanes that may hold the last record. Linear in the lanes, plus a few copies of sub-buffers.
-[[nodiscard]] inline time_extent extent_of(const tables& in) {
+[[nodiscard]] inline time_extent extent_of(const reduce::tables& in) {
     struct end {
         std::uint64_t latest = 0;
         std::uint64_t slot = 0;
-        position pos = no_position;
+        trace_ring::position pos = trace_ring::no_position;
         std::uint8_t era = 0;
     };
     const auto& plan = in.plan();
     const auto& eras = in.time().eras();
     time_extent out;
     std::vector<end> ends;
-    index_rows rows;
+    reduce::index_rows rows;
     const auto note = [&](std::uint64_t slot) {
-        index_row row;
+        reduce::index_row row;
         rows.read(in, slot, 1);
-        if (!rows.get(0, row) || row.pos == no_position || row.lane == 0 ||
-            slot_of(row.pos, plan.sub_buffer_limit) != slot) {
+        if (!rows.get(0, row) || row.pos == trace_ring::no_position || row.lane == 0 ||
+            trace_ring::slot_of(row.pos, plan.sub_buffer_limit) != slot) {
             return;
         }
         const std::uint8_t era = eras.of(row.lane, row.pos, row.first_time);
@@ -71,7 +74,7 @@ struct time_extent {
             row.last_time + eras.shift(eras.next(era, row.first_time, row.last_time));
         ends.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
     };
-    const sub_buffer_order order(in);
+    const reduce::sub_buffer_order order(in);
     // Sub-buffers are opened nearly in the order of positions: a few dozen places off at most.
     constexpr std::uint64_t edge = 256;
     if (order.size() > 2 * edge) {
@@ -80,8 +83,8 @@ struct time_extent {
             note(order.slot(order.size() - 1 - i));
         }
         for (const auto& lane : in.lanes()) {
-            if (lane.listed && lane.newest != no_position) {
-                note(slot_of(lane.newest, plan.sub_buffer_limit));
+            if (lane.listed && lane.newest != trace_ring::no_position) {
+                note(trace_ring::slot_of(lane.newest, plan.sub_buffer_limit));
             }
         }
     } else {
@@ -95,17 +98,19 @@ struct time_extent {
     std::vector<std::uint64_t> words(plan.sub_buffer_bytes / 8);
     for (const end& each : ends) {
         if (each.latest <= out.last) break;
-        sub_buffer_copy head;
-        if (in.bytes().copy(plan.bytes_for(each.slot), words, head) != copy_result::copied ||
+        trace_ring::sub_buffer_copy head;
+        if (in.bytes().copy(plan.bytes_for(each.slot), words, head) !=
+                trace_ring::copy_result::copied ||
             head.state.pos != each.pos) {
             continue;
         }
         std::size_t era = each.era;
         std::uint64_t before = head.base_time;
-        (void)walk_records(words, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
-            era = eras.next(era, std::exchange(before, time), time);
-            out.last = (std::max)(out.last, time + eras.shift(era));
-        });
+        (void)trace_ring::walk_records(words, head,
+                                       [&](std::size_t, std::uint64_t time, std::uint32_t) {
+                                           era = eras.next(era, std::exchange(before, time), time);
+                                           out.last = (std::max)(out.last, time + eras.shift(era));
+                                       });
     }
     out.last = (std::max)(out.last, out.first);
     return out;
@@ -120,8 +125,9 @@ struct common_span {
 
 class range_finder {
 public:
-    /// Reads where the trace begins and ends now. `in` must outlive the finder.
-    explicit range_finder(tables& in) : in_(in), extent_(extent_of(in)) {}
+    /// Reads where the trace begins and ends now. `file` must outlive the finder.
+    explicit range_finder(const reduce::trace_file& file)
+        : file_(file), in_(file.about()), extent_(extent_of(in_)) {}
 
     [[nodiscard]] const time_extent& whole() const noexcept { return extent_; }
 
@@ -136,9 +142,9 @@ public:
 
     /// A place in the trace: everything from it on.
     struct place {
-        std::uint64_t ticks = 0;             ///< the first tick that is not before it
-        std::optional<position_range> of{};  ///< if set, only these positions
-        std::optional<std::int64_t> date{};  ///< ns since 1970, if it was given as a date
+        std::uint64_t ticks = 0;                     ///< the first tick that is not before it
+        std::optional<reduce::position_range> of{};  ///< if set, only these positions
+        std::optional<std::int64_t> date{};          ///< ns since 1970, if it was given as a date
     };
     /// Finds a place; nothing if the trace cannot tell it, as when its clock is not known.
     /// `shared`: the span of several traces read together, to which times and shares then refer.
@@ -190,7 +196,7 @@ public:
 
     /// Adds [from, to) to the filter; false if one of them cannot be found. For an empty range
     /// `from` exceeds `to` in the filter.
-    [[nodiscard]] bool limit(filter& what, const std::optional<when>& from,
+    [[nodiscard]] bool limit(reduce::filter& what, const std::optional<when>& from,
                              const std::optional<when>& to,
                              const std::optional<common_span>& shared = {}) const {
         std::optional<std::int64_t> first_date;
@@ -236,7 +242,7 @@ public:
     }
 
     /// True if the trace has nothing in the filter's range of time.
-    [[nodiscard]] bool outside(const filter& what) const noexcept {
+    [[nodiscard]] bool outside(const reduce::filter& what) const noexcept {
         return extent_.empty || what.from > what.to || what.from > extent_.last ||
                what.to < extent_.first;
     }
@@ -248,12 +254,12 @@ private:
     [[nodiscard]] std::uint64_t relative(std::int64_t ns) const {
         return first_at(ns, [this](std::uint64_t t) { return in_.time().relative_ns(t); });
     }
-    [[nodiscard]] std::uint64_t first_date(std::int64_t ns,
-                                           const tick_range& part = {0, after_ever - 1}) const {
+    [[nodiscard]] std::uint64_t first_date(std::int64_t ns, const reduce::tick_range& part = {
+                                                                0, after_ever - 1}) const {
         return first_at(
             ns, [this](std::uint64_t t) { return in_.time().realtime_ns(t); }, part);
     }
-    static void want_nothing(filter& what) noexcept {
+    static void want_nothing(reduce::filter& what) noexcept {
         what.from = std::max<std::uint64_t>(what.from, 1);
         what.to = 0;
     }
@@ -264,12 +270,12 @@ private:
         return std::any_of(jumps.begin(), jumps.end(), [](const auto& j) { return j.step < 0; });
     }
     /// The ticks whose dates are in [from, to), one range for each stretch in which dates ascend.
-    [[nodiscard]] std::vector<tick_range> parts(const std::optional<std::int64_t>& from,
-                                                const std::optional<std::int64_t>& to) const {
-        std::vector<tick_range> out;
+    [[nodiscard]] std::vector<reduce::tick_range> parts(
+        const std::optional<std::int64_t>& from, const std::optional<std::int64_t>& to) const {
+        std::vector<reduce::tick_range> out;
         std::uint64_t begin = 0;
         const auto add = [&](std::uint64_t end) {
-            const tick_range part{std::exchange(begin, end + 1), end};
+            const reduce::tick_range part{std::exchange(begin, end + 1), end};
             const std::uint64_t first = from ? first_date(*from, part) : part.from;
             if (to) {
                 const std::uint64_t after = first_date(*to, part);
@@ -292,7 +298,8 @@ private:
     /// it searches in steps that double.
     template <class Clock>
     [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock,
-                                         const tick_range& part = {0, after_ever - 1}) const {
+                                         const reduce::tick_range& part = {0,
+                                                                           after_ever - 1}) const {
         std::uint64_t low = (std::max)(extent_.first, part.from);  // before `ns`
         if (low > part.to || clock(low) >= ns) return part.from;
         std::uint64_t step = std::max<std::uint64_t>(extent_.last - extent_.first, 1);
@@ -322,15 +329,15 @@ private:
 
     [[nodiscard]] std::optional<place> of_record(const when& what) const {
         place found;
-        found.of = position_range{what.lane, what.at};
+        found.of = reduce::position_range{what.lane, what.at};
         if (what.lane == 0) return found;
         // If the record is lost, the time of the next one that is there.
-        filter one;
+        reduce::filter one;
         one.lanes = {what.lane};
         one.positions = {*found.of};
-        cursor from(in_, one, direction::forward);
-        while (const item* next = from.next()) {
-            if (const auto* record = std::get_if<record_view>(next)) {
+        reduce::cursor from = file_.forward(one);
+        while (const reduce::item* next = from.next()) {
+            if (const auto* record = std::get_if<reduce::record_view>(next)) {
                 found.ticks = record->time();
                 return found;
             }
@@ -339,8 +346,9 @@ private:
         return found;
     }
 
-    tables& in_;
+    const reduce::trace_file& file_;
+    const reduce::tables& in_;
     time_extent extent_;
 };
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

@@ -7,8 +7,8 @@
 /// finds it in a trace; texts for it are up to the program (trace-reduce has `13:00:03.25`,
 /// `+1.5s`, `25%`, `3:1500`).
 /// @code
-///   trace_ring::reduce::when last_second;
-///   last_second.what = trace_ring::reduce::when::form::before_end;
+///   trace_reduce::when last_second;
+///   last_second.what = trace_reduce::when::form::before_end;
 ///   last_second.ns = 1'000'000'000;
 /// @endcode
 
@@ -21,7 +21,7 @@
 
 #include <trace_ring/position.hpp>
 
-namespace trace_ring::inline v1::reduce {
+namespace trace_reduce {
 
 // Sums and differences of times in ns that stop at the ends of 64 bits, so that a damaged clock
 // does not wrap to a time at the other end.
@@ -58,7 +58,7 @@ struct when {
     std::optional<std::int32_t> zone{};  ///< seconds east of Greenwich; none: local time
     std::uint64_t share = 0;             ///< in units of 10^-11 of the whole, up to `whole`
     std::uint32_t lane = 0;              ///< 0: every lane
-    position at = 0;
+    trace_ring::position at = 0;
 
     static constexpr std::uint64_t whole = 100'000'000'000;
 
@@ -100,4 +100,4 @@ struct when {
     return std::int64_t{moment} * second + what.ns % second;
 }
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

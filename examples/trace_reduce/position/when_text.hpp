@@ -25,12 +25,10 @@
 #include <string_view>
 
 #include <trace_ring/position.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
+
+#include "when.hpp"
 
 namespace trace_reduce {
-
-namespace reduce = trace_ring::reduce;
-using reduce::when;
 
 /// What `parse_when` takes, in one line.
 inline constexpr std::string_view forms_of_when =

@@ -8,7 +8,7 @@
 /// What makes sense for some events only is no mistake: it selects no records of the others.
 /// @code
 ///   const trace_ring::reduce::tables* const traces[] = {&trace.about()};
-///   if (const auto wrong = trace_ring::reduce::where::find_mistake(condition, traces)) {
+///   if (const auto wrong = trace_reduce::where::find_mistake(condition, traces)) {
 ///       complain(wrong->column, wrong->what);
 ///   }
 /// @endcode
@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/where/compiled/compile.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+#include "compiled/compile.hpp"
+#include "predicate.hpp"
 
-namespace trace_ring::inline v1::reduce::where {
+namespace trace_reduce::where {
 
 class checker {
 public:
@@ -230,4 +230,4 @@ private:
     return checker(what, traces).find();
 }
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

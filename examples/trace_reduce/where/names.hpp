@@ -25,8 +25,13 @@
 #include <string_view>
 
 #include <trace_ring/point/expression.hpp>  // IWYU pragma: export
+#include <trace_ring/reduce/tables.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+namespace trace_reduce::where {
+
+using namespace trace_ring;
+using namespace trace_ring::reduce;
+namespace reduce = trace_ring::reduce;
 
 using point::comparison;
 using point::expression;
@@ -62,4 +67,4 @@ inline constexpr std::array<std::string_view, 10> known_names{
     return named::field;
 }
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

@@ -6,7 +6,7 @@
 /// An expression as a filter's condition: compiled for each event of a trace at its first record,
 /// and asked of 64 records at a time.
 /// @code
-///   using namespace trace_ring::reduce::where;
+///   using namespace trace_reduce::where;
 ///   auto trace = trace_ring::reduce::trace_file::open("orders.trace");
 ///   auto large = expression::compare(expression::of_name("price"), comparison::more,
 ///                                    expression::of(std::uint64_t{1000}));
@@ -27,10 +27,11 @@
 #include <vector>
 
 #include <trace_ring/reduce/filter/condition.hpp>
-#include <trace_ring/reduce/where/compiled/compile.hpp>
-#include <trace_ring/reduce/where/compiled/condition_code.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "compiled/compile.hpp"
+#include "compiled/condition_code.hpp"
+
+namespace trace_reduce::where {
 
 /// What an expression says before any record is read: which lanes cannot be wanted, by the tables,
 /// and the range of time in which records can be.
@@ -277,4 +278,4 @@ private:
     mutable std::vector<std::unique_ptr<condition_code>> codes_{};
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

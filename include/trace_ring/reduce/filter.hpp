@@ -69,7 +69,7 @@ struct filter {
     std::uint64_t to = ~std::uint64_t{0};     ///< the last tick that is wanted
     std::vector<tick_range> times{};          ///< if any, only these; ascending, without overlaps
     std::vector<position_range> positions{};  ///< of a lane, only what is in all ranges for it
-    std::shared_ptr<const where::condition> condition{};  ///< on the records; null: none
+    std::shared_ptr<const reduce::condition> condition{};  ///< on the records; null: none
     /// Makes an object that copies, decodes and asks the condition ahead of a cursor; empty: none.
     /// The items are the same with it.
     std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>

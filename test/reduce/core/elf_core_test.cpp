@@ -19,9 +19,10 @@
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
-#include <trace_ring/reduce/core/core_traces.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+
+#include "trace_reduce/core/core_traces.hpp"
+#include "trace_reduce/core/elf_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(core_dumps)
 
@@ -51,13 +52,13 @@ struct core_file {
     explicit core_file(const std::vector<std::uint8_t>& bytes) {
         file.write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     }
-    [[nodiscard]] reduce::elf_core open() const {
-        return reduce::elf_core(reduce::source::open(file.path()));
+    [[nodiscard]] trace_reduce::elf_core open() const {
+        return trace_reduce::elf_core(reduce::source::open(file.path()));
     }
     scratch_file file;
 };
 
-std::vector<std::uint64_t> numbers(const reduce::core_trace& trace,
+std::vector<std::uint64_t> numbers(const trace_reduce::core_trace& trace,
                                    std::string_view event = "tick") {
     const auto file = reduce::trace_file::of_source(trace.bytes);
     std::vector<std::uint64_t> out;
@@ -100,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_trace_is_found_by_what_it_is_and_read_in_place_in_both_wo
         const auto core = file.open();
         BOOST_TEST(core.word_bytes() == (wide ? 8U : 4U));
         BOOST_TEST(core.damages().empty());
-        const reduce::core_traces found(core);
+        const trace_reduce::core_traces found(core);
         BOOST_REQUIRE(found.traces().size() == 1U);
         const auto& one = found.traces()[0];
         BOOST_TEST(one.address == 0x7000'0000U);
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(everything_in_a_trace_is_read_in_a_core_as_it_is_in_a_file)
     core_builder b;
     b.memory(base, all.bytes());
     const core_file file(b);
-    const reduce::core_traces found(file.open());
+    const trace_reduce::core_traces found(file.open());
     BOOST_REQUIRE(found.traces().size() == 1U);
     const auto in_core = reduce::trace_file::of_source(found.traces()[0].bytes);
     const auto alone = reduce::trace_file::from(all.bytes());
@@ -149,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_mapping_in_several_segments_and_in_the_midst_of_one_is_on
         .memory(base, memory)
         .memory(base + memory.size(), bytes.subspan(3 * 4096, 4096));
     const core_file file(b);
-    const reduce::core_traces found(file.open());
+    const trace_reduce::core_traces found(file.open());
     BOOST_REQUIRE(found.traces().size() == 1U);
     BOOST_TEST(found.traces()[0].address == base + 2 * 4096);
     BOOST_TEST(numbers(found.traces()[0]) == up_to(5), boost::test_tools::per_element());
@@ -164,7 +165,7 @@ BOOST_AUTO_TEST_CASE(several_recorders_are_found_and_two_mappings_of_one_are_one
     b.memory(base, joined).memory(0x7FFF'0000'0000, first.bytes());
     b.file(base, base + first.bytes().size(), 0, "/dev/shm/one.trace");
     const core_file file(b);
-    const reduce::core_traces found(file.open());
+    const trace_reduce::core_traces found(file.open());
     BOOST_REQUIRE(found.traces().size() == 2U);
     BOOST_TEST(numbers(found.traces()[0]).size() == 2U);
     BOOST_TEST(numbers(found.traces()[1]).size() == 4U);
@@ -183,7 +184,7 @@ BOOST_AUTO_TEST_CASE(what_only_begins_as_a_trace_is_doubted_and_not_believed) {
     // Cut within its tables.
     b.memory(0x20'0000, sound.bytes().first(2 * 4096));
     const core_file file(b);
-    const reduce::core_traces found(file.open());
+    const trace_reduce::core_traces found(file.open());
     BOOST_TEST(found.traces().empty());
     BOOST_REQUIRE(found.doubtful().size() == 2U);
     BOOST_TEST(found.doubtful()[0].offset == b.offset_of(0));
@@ -209,7 +210,7 @@ BOOST_AUTO_TEST_CASE(files_that_the_core_leaves_out_are_named_and_others_are_not
     const auto core = file.open();
     BOOST_TEST(core.files().size() == 6U);
     BOOST_TEST(core.files()[5].file_offset == 3 * 4096U);
-    const reduce::core_traces found(core);
+    const trace_reduce::core_traces found(core);
     BOOST_TEST(found.traces().size() == 1U);
     BOOST_REQUIRE(found.left_out().size() == 2U);
     BOOST_TEST(found.left_out()[0].path == "/var/orders.trace");
@@ -227,7 +228,7 @@ BOOST_AUTO_TEST_CASE(a_count_of_headers_that_the_elf_header_cannot_say_is_found)
         const core_file file(b);
         const auto core = file.open();
         BOOST_TEST(core.segments().size() == 701U);
-        BOOST_TEST(reduce::core_traces(core).traces().size() == 1U);
+        BOOST_TEST(trace_reduce::core_traces(core).traces().size() == 1U);
         auto bytes = b.build();
         put(bytes, wide ? 40 : 32, 0, 4);  // no section header
         BOOST_TEST(
@@ -296,7 +297,7 @@ BOOST_AUTO_TEST_CASE(segments_that_contradict_each_other_are_named_and_left_out)
     BOOST_TEST(core.find(0x50'0000)->bytes == std::uint64_t{1} << 33);
     BOOST_TEST(core.find(0x50'0000)->present == 4096U);
     BOOST_TEST(core.find(0x4F'FFFF) == nullptr);
-    BOOST_TEST(reduce::core_traces(core).traces().size() == 1U);
+    BOOST_TEST(trace_reduce::core_traces(core).traces().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_core_that_is_cut_gives_what_is_there_and_names_the_rest) {
@@ -310,7 +311,7 @@ BOOST_AUTO_TEST_CASE(a_core_that_is_cut_gives_what_is_there_and_names_the_rest) 
     BOOST_REQUIRE(core.damages().size() == 1U);
     BOOST_TEST(core.damages()[0].what.find(": 600 bytes of memory are missing") !=
                std::string::npos);
-    const reduce::core_traces found(core);
+    const trace_reduce::core_traces found(core);
     BOOST_REQUIRE(found.traces().size() == 1U);
     BOOST_TEST(numbers(found.traces()[0]) == up_to(3), boost::test_tools::per_element());
     BOOST_TEST(!reduce::trace_file::of_source(found.traces()[0].bytes).damages().empty());

@@ -12,11 +12,11 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/reduce/seek/clock_offset.hpp>
+#include "trace_reduce/position/clock_offset.hpp"
 
 BOOST_AUTO_TEST_SUITE(clock_offsets)
 
-using trace_ring::reduce::clock_offset;
+using trace_reduce::clock_offset;
 using verdict = clock_offset::verdict;
 
 namespace {

@@ -27,6 +27,8 @@
 #include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "trace_reduce/position/range_finder.hpp"
+
 BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
 
 using namespace trace_ring_test;
@@ -60,7 +62,7 @@ std::vector<std::string> all_of(reduce::cursor cursor, std::uint64_t from = 0,
 
 /// Compares some ranges of a trace, both ways; `ordered`: the order, too.
 void compare(const reduce::trace_file& file, dice& random, int ranges, bool ordered = true) {
-    const auto whole = extent_of(file.about());
+    const auto whole = trace_reduce::extent_of(file.about());
     BOOST_REQUIRE(!whole.empty);
     const std::uint64_t span = whole.last - whole.first + 1;
     std::vector<std::pair<std::uint64_t, std::string>> all[2];
@@ -145,7 +147,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_tells_of_a_jump_a_range_has_nothing_that_is_n
         is.opened = random.one_in(2) ? 200 : 1500;
         const auto b = random_trace(random, is);
         const auto file = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(file.about());
+        const auto whole = trace_reduce::extent_of(file.about());
         for (int i = 0; i < 10; ++i) {
             reduce::filter what;
             what.from = whole.first + random.below(whole.last - whole.first);
@@ -173,7 +175,7 @@ BOOST_AUTO_TEST_CASE(ranges_that_follow_one_another_have_every_record_once) {
     const auto file = reduce::trace_file::from(b.bytes());
     const auto everything = all_of(file.forward());
     std::vector<std::string> parts;
-    const auto whole = extent_of(file.about());
+    const auto whole = trace_reduce::extent_of(file.about());
     const std::uint64_t step = (whole.last - whole.first) / 50;
     for (std::uint64_t at = 0; at <= whole.last; at += step) {
         reduce::filter what;
@@ -252,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_seek_touches_neither_headers_nor_records_outside_of_its_r
     is.sub_buffer_bytes = 4096;
     is.lanes = 4;
     const auto b = random_trace(random, is);
-    const auto whole = extent_of(reduce::trace_file::from(b.bytes()).about());
+    const auto whole = trace_reduce::extent_of(reduce::trace_file::from(b.bytes()).about());
     reduce::filter what;
     what.from = whole.first + (whole.last - whole.first) / 3;
     what.to = what.from + (whole.last - whole.first) / 200;
@@ -306,7 +308,7 @@ BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
         is.lanes = 4;
         const auto b = random_trace(random, is);
         auto file = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(file.about());
+        const auto whole = trace_reduce::extent_of(file.about());
         for (std::uint64_t i = 1; i < 10; ++i) {
             const std::uint64_t from = whole.first + (whole.last - whole.first) / 10 * i;
             reduce::index_window window(file.about(), from, from + 50);
@@ -327,7 +329,7 @@ BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_an
         is.opened = random.one_in(2) ? 500 : 1500;
         auto b = random_trace(random, is);
         const auto honest = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(honest.about());
+        const auto whole = trace_reduce::extent_of(honest.about());
         reduce::filter what;
         what.from = whole.first + (whole.last - whole.first) / 3;
         what.to = what.from + (whole.last - whole.first) / 5;
@@ -366,7 +368,7 @@ BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_an
         what.to = what.from + random.below(20'000);
         (void)all_of(file.forward(what));
         (void)all_of(file.backward(what));
-        (void)extent_of(file.about());
+        (void)trace_reduce::extent_of(file.about());
     }
 }
 

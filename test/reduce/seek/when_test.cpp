@@ -18,16 +18,17 @@
 
 #include <reduce/file_builder.hpp>
 #include <trace_reduce/position/when_text.hpp>
-#include <trace_ring/reduce/seek/range.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+
+#include "trace_reduce/position/range_finder.hpp"
+#include "trace_reduce/position/when.hpp"
 
 BOOST_AUTO_TEST_SUITE(places_in_a_trace)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
-using reduce::when;
 using trace_reduce::parse_when;
+using trace_reduce::when;
 
 namespace {
 
@@ -84,7 +85,7 @@ std::optional<std::vector<std::uint64_t>> between(const reduce::trace_file& file
         BOOST_TEST_REQUIRE(parsed.has_value(), text);
         return parsed;
     };
-    if (!file.ranges().limit(what, place(from), place(to))) return std::nullopt;
+    if (!trace_reduce::range_finder(file).limit(what, place(from), place(to))) return std::nullopt;
     std::vector<std::uint64_t> out;
     for (auto cursor = file.forward(what); const auto* item = cursor.next();) {
         if (const auto* r = std::get_if<reduce::record_view>(item))
@@ -303,7 +304,7 @@ BOOST_AUTO_TEST_CASE(an_empty_trace_has_no_range) {
     file_builder b;
     b.clock_reading(0, 0, set_up);
     const auto file = reduce::trace_file::from(b.bytes());
-    BOOST_TEST(file.ranges().whole().empty);
+    BOOST_TEST(trace_reduce::range_finder(file).whole().empty);
     for (const char* text : {"2023-11-14", "13:00", "+1s", "-1s", "50%", "#3", "1:1"}) {
         BOOST_TEST(*between(file, text, text) == numbers(0, 0));
     }

@@ -28,8 +28,9 @@
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
+
+#include "../../where/check.hpp"
+#include "../../where/names.hpp"
 
 namespace trace_reduce::browse {
 
@@ -38,9 +39,9 @@ namespace exporter = trace_ring::exporter;
 
 /// Which records are shown.
 struct selection {
-    std::vector<std::string> events{};                 ///< globs
-    std::vector<std::uint32_t> threads{};              ///< kernel thread ids
-    std::optional<reduce::where::expression> where{};  ///< what they say; nothing: anything
+    std::vector<std::string> events{};                       ///< globs
+    std::vector<std::uint32_t> threads{};                    ///< kernel thread ids
+    std::optional<trace_reduce::where::expression> where{};  ///< what they say; nothing: anything
 
     [[nodiscard]] bool all() const noexcept { return events.empty() && threads.empty() && !where; }
 };
@@ -212,11 +213,11 @@ public:
         for (auto& each : all_) each.look();
     }
     /// What is wrong with an expression for all of them together; nothing if nothing is.
-    [[nodiscard]] std::optional<reduce::where::mistake> find_mistake(
-        const reduce::where::expression& what) const {
+    [[nodiscard]] std::optional<trace_reduce::where::mistake> find_mistake(
+        const trace_reduce::where::expression& what) const {
         std::vector<const reduce::tables*> each_one;
         for (const auto& each : all_) each_one.push_back(&each.file().about());
-        return reduce::where::find_mistake(what, each_one);
+        return trace_reduce::where::find_mistake(what, each_one);
     }
     [[nodiscard]] bool live() const noexcept {
         return std::any_of(all_.begin(), all_.end(),

@@ -29,7 +29,9 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "../names.hpp"
+
+namespace trace_reduce::exporting {
 
 namespace impl {
 
@@ -372,4 +374,4 @@ private:
 
 }  // namespace impl
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

@@ -16,7 +16,9 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
-namespace trace_ring::inline v1::exporter::impl {
+#include "../names.hpp"
+
+namespace trace_reduce::exporting::impl {
 
 struct proto {
     enum wire : unsigned { as_varint = 0, as_fixed64 = 1, as_bytes = 2 };
@@ -118,4 +120,4 @@ struct perfetto {
     };
 };
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::exporting::impl

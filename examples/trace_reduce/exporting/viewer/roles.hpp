@@ -7,9 +7,9 @@
 /// with the same number (a flow), or as a curve (a counter). The dictionary declares fields of type
 /// `flow` and the events of kind `counter` so; the user of a reader may add others.
 /// @code
-///   trace_ring::exporter::field_roles roles;
+///   exporting::field_roles roles;
 ///   roles.counters = {"queue.*"};
-///   trace_ring::exporter::chrome_writer writer(roles);
+///   exporting::chrome_writer writer(roles);
 /// @endcode
 
 #include <algorithm>
@@ -19,7 +19,9 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "../names.hpp"
+
+namespace trace_reduce::exporting {
 
 /// More flows and counters than the dictionary declares: globs of EVENT.FIELD. Flows are integers
 /// or addresses, alone or in a fixed or variable array; counters are single numbers. A field of
@@ -65,4 +67,4 @@ private:
     }
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

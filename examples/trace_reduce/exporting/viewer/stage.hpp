@@ -36,12 +36,14 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
-#include <trace_ring/exporter/viewer/tracks.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "../names.hpp"
+#include "roles.hpp"
+#include "tracks.hpp"
+
+namespace trace_reduce::exporting {
 
 /// `Writer` must have these functions, each with a text_buffer& as its first argument:
 ///   process(const viewer_process&), track(const viewer_track&)   before the first mark there
@@ -388,4 +390,4 @@ private:
     text_buffer raw_{};
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

@@ -33,7 +33,9 @@
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "../names.hpp"
+
+namespace trace_reduce::exporting {
 
 struct viewer_process {
     std::size_t number = 0;  ///< in the order in which they appeared
@@ -338,4 +340,4 @@ struct viewer_sample {
     reduce::field_value value;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce::exporting

@@ -28,9 +28,10 @@
 #include <trace_ring/point/machine/word_columns.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "ranges.hpp"
+
+namespace trace_reduce::where {
 
 /// A number or a text of a record: of a name, or of one element of a field.
 struct source {
@@ -287,4 +288,4 @@ private:
     std::size_t count_ = 0;
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

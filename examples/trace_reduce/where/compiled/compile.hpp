@@ -20,13 +20,14 @@
 
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/point/machine/number_columns.hpp>
-#include <trace_ring/reduce/where/compiled/asked_records.hpp>
-#include <trace_ring/reduce/where/compiled/condition_code.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/compiled/record_names.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "../kinds.hpp"
+#include "asked_records.hpp"
+#include "condition_code.hpp"
+#include "ranges.hpp"
+#include "record_names.hpp"
+
+namespace trace_reduce::where {
 
 class condition_compiler {
 public:
@@ -393,4 +394,4 @@ private:
     return condition_compiler(where).decide(of);
 }
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

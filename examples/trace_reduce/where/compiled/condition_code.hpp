@@ -26,10 +26,11 @@
 #include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/where/compiled/asked_records.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "../names.hpp"
+#include "asked_records.hpp"
+
+namespace trace_reduce::where {
 
 enum class truth : std::uint8_t { no, unknown, yes };
 
@@ -198,4 +199,4 @@ private:
     mutable std::vector<point::record_column> stack_{};
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

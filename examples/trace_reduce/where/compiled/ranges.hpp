@@ -19,9 +19,10 @@
 
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "../names.hpp"
+
+namespace trace_reduce::where {
 
 /// A range of keys, both ends included.
 struct range {
@@ -167,4 +168,4 @@ inline void unite(std::vector<range>& ranges) {
     });
 }
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

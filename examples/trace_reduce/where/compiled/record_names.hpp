@@ -18,11 +18,12 @@
 #include <vector>
 
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/where/compiled/asked_records.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+#include "../names.hpp"
+#include "asked_records.hpp"
+#include "ranges.hpp"
+
+namespace trace_reduce::where {
 
 /// The records for which an expression is compiled.
 struct setting {
@@ -139,4 +140,4 @@ private:
     setting where_;
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_reduce::where

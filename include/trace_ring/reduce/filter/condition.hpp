@@ -4,9 +4,9 @@
 
 /// @file
 /// A condition that a filter asks of records, many in a row at a time, so that it costs little for
-/// each. `where::predicate` is one; a program may write others.
+/// each.
 /// @code
-///   struct long_ones : trace_ring::reduce::where::condition {
+///   struct long_ones : trace_ring::reduce::condition {
 ///       portion choose(const trace_ring::reduce::record_run& of) const override {
 ///           return of.front().bytes() > 64 ? portion{0, of.size()} : portion{of.size(), 0};
 ///       }
@@ -18,7 +18,7 @@
 
 #include <trace_ring/reduce/item.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+namespace trace_ring::inline v1::reduce {
 
 /// Asked by one cursor at a time. All functions but `choose` may say yes if they do not know.
 class condition {
@@ -52,4 +52,4 @@ public:
     virtual void pass_over(std::size_t) const {}
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_ring::inline v1::reduce
