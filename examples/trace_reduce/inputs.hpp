@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
@@ -66,7 +67,10 @@ private:
 class input {
 public:
     input(reduce::source file, const options& wanted, complaints& complain)
-        : named_(file), file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
+        : named_(file),
+          file_(reduce::trace_file::of_source(std::move(file),
+                                              &trace_ring::instrument::reference_packing)),
+          complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
         // Where each record is printed, that is nearly all there is to do, and it is done by one.

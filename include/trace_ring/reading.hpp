@@ -17,9 +17,6 @@
 // trace files, and cursors over them
 #include <trace_ring/reduce/trace_file.hpp>
 
-// address references, which records hold packed
-#include <trace_ring/record/event/references.hpp>
-
 // choosing items
 #include <trace_ring/reduce/filter.hpp>
 

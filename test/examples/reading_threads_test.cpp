@@ -23,13 +23,12 @@
 #include <reduce/scratch_file.hpp>
 #include <reduce/told.hpp>
 #include <reduce/where_trace.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/reading/threads.hpp>
+#include <trace_reduce/where/names.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/position/range_finder.hpp"
-#include "trace_reduce/where/names.hpp"
-#include "trace_reduce/where/predicate.hpp"
 
 BOOST_AUTO_TEST_SUITE(threads_that_read_ahead)
 

@@ -18,9 +18,8 @@
 
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/exporting/ctf.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/exporting/ctf.hpp"
 
 BOOST_AUTO_TEST_SUITE(ctf)
 

@@ -23,11 +23,10 @@
 
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/exporting/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/exporting/csv.hpp"
 
 BOOST_AUTO_TEST_SUITE(exporters)
 

@@ -18,12 +18,11 @@
 #include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <exporter/perfetto_reader.hpp>
+#include <trace_reduce/exporting/chrome.hpp>
+#include <trace_reduce/exporting/csv.hpp>
+#include <trace_reduce/exporting/perfetto.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/exporting/chrome.hpp"
-#include "trace_reduce/exporting/csv.hpp"
-#include "trace_reduce/exporting/perfetto.hpp"
 
 namespace trace_ring_test {
 

@@ -26,6 +26,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <expressions/parse.hpp>
+#include <trace_reduce/exporting/chrome.hpp>
+#include <trace_reduce/exporting/csv.hpp>
+#include <trace_reduce/exporting/ctf.hpp>
+#include <trace_reduce/exporting/perfetto.hpp>
+#include <trace_reduce/where/check.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
@@ -36,13 +42,6 @@
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/exporting/chrome.hpp"
-#include "trace_reduce/exporting/csv.hpp"
-#include "trace_reduce/exporting/ctf.hpp"
-#include "trace_reduce/exporting/perfetto.hpp"
-#include "trace_reduce/where/check.hpp"
-#include "trace_reduce/where/predicate.hpp"
 
 namespace span_results {
 

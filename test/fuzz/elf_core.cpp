@@ -13,10 +13,9 @@
 #include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_reduce/core/core_traces.hpp>
+#include <trace_reduce/core/elf_core.hpp>
 #include <trace_ring/format/layout.hpp>
-
-#include "trace_reduce/core/core_traces.hpp"
-#include "trace_reduce/core/elf_core.hpp"
 
 namespace trace_ring_test::fuzz {
 

@@ -19,11 +19,10 @@
 #include <fuzz/targets.hpp>
 #include <reduce/where_trace.hpp>
 #include <trace_clauses/language/compile.hpp>
+#include <trace_reduce/where/check.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/where/check.hpp"
-#include "trace_reduce/where/predicate.hpp"
 
 namespace trace_ring_test::fuzz {
 

@@ -10,8 +10,7 @@
 #include <fuzz/hostile.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
-
-#include "trace_reduce/unfinished.hpp"
+#include <trace_reduce/unfinished.hpp>
 
 namespace trace_ring_test::fuzz {
 

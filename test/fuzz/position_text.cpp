@@ -16,13 +16,13 @@
 
 #include <fuzz/targets.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/range_finder.hpp>
+#include <trace_reduce/position/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "../../examples/trace_reduce/cptrap/choice.hpp"
 #include "../../examples/trace_reduce/position/offset_text.hpp"
 #include "../../examples/trace_reduce/position/when_text.hpp"
-#include "trace_reduce/position/range_finder.hpp"
-#include "trace_reduce/position/when.hpp"
 
 namespace trace_ring_test::fuzz {
 

@@ -14,6 +14,7 @@
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 
 namespace trace_ring_test::fuzz {
@@ -41,7 +42,8 @@ void run(input data) {
     const auto memory = std::as_bytes(std::span(words)).first(data.size());
     const std::uint64_t size = data.size();
     try {
-        auto file = reduce::trace_file::from(memory);
+        auto file =
+            reduce::trace_file::from(memory, "memory", &trace_ring::instrument::reference_packing);
         const auto sum = read_in_every_way(file, size);
         check_formats(file);
         const auto lanes = reduce::merging::by_lane;

@@ -42,8 +42,7 @@
 #include <recorder/signals.hpp>
 #include <shared_board.hpp>
 #include <stepping.hpp>
-
-#include "trace_reduce/unfinished.hpp"
+#include <trace_reduce/unfinished.hpp>
 
 BOOST_AUTO_TEST_SUITE(death)
 

@@ -18,12 +18,11 @@
 
 #include <recorder/scratch.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/position/range_finder.hpp"
 
 BOOST_AUTO_TEST_SUITE(clocks)
 

@@ -16,11 +16,10 @@
 #include <vector>
 
 #include <exporter/json_check.hpp>
+#include <trace_reduce/unfinished.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/unfinished.hpp"
 
 namespace trace_ring_test {
 

@@ -14,9 +14,8 @@
 
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
+#include <trace_reduce/unfinished.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/unfinished.hpp"
 
 BOOST_AUTO_TEST_SUITE(unfinished)
 

@@ -27,12 +27,11 @@
 #include <proof.hpp>
 #include <reduce/named_values.hpp>
 #include <reduce/where_trace.hpp>
+#include <trace_reduce/where/check.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/where/check.hpp"
-#include "trace_reduce/where/predicate.hpp"
 
 BOOST_AUTO_TEST_SUITE(where_expressions)
 

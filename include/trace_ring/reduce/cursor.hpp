@@ -33,7 +33,7 @@ public:
           way_(way),
           order_(order),
           follow_(follow),
-          unpack_(filter_.unpacks()),
+          unpack_(unpacks(in, filter_)),
           by_place_(!follow && in.clock() == 0) {
         if (!follow && filter_.ahead) {
             ahead_ = filter_.ahead(in, filter_, way, order);
@@ -374,7 +374,7 @@ private:
     direction way_;
     merging order_;
     bool follow_;
-    bool unpack_;    // references are given instead of the records that pack them
+    bool unpack_;    // packed records are returned instead of the records that pack them
     bool by_place_;  // there are no times: order by the sub-buffers' positions in the ring
     std::deque<lane_reader> readers_{};
     std::unordered_map<std::uint32_t, std::size_t> by_lane_{};

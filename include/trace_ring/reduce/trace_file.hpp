@@ -35,28 +35,33 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Movable: cursors and views stay good when it is moved, but must not outlive it. Not for two
-/// threads at once.
+/// `unpack`, for the functions that make one: unpacks records that pack others
+/// (tables/packing.hpp). Movable: cursors and views stay good when it is moved, but must not
+/// outlive it. Not for two threads at once.
 class trace_file {
 public:
     /// Throws std::system_error if the file cannot be opened, format_error if it is no trace file
     /// that can be read. A program that records into the file itself should read it by `from` or
     /// `of_descriptor`, as closing a file releases the locks that the process has on it.
-    [[nodiscard]] static trace_file open(const std::string& path) {
-        return trace_file(source::open(path));
+    [[nodiscard]] static trace_file open(const std::string& path, const packing* unpack = nullptr) {
+        return trace_file(source::open(path), unpack);
     }
     /// Memory that holds a trace, live or not, aligned to 8 bytes; `name` for messages.
     [[nodiscard]] static trace_file from(std::span<const std::byte> memory,
-                                         std::string name = "memory") {
-        return trace_file(source::from(memory, std::move(name)));
+                                         std::string name = "memory",
+                                         const packing* unpack = nullptr) {
+        return trace_file(source::from(memory, std::move(name)), unpack);
     }
     /// Takes over a descriptor, of a file or a memfd.
-    [[nodiscard]] static trace_file of_descriptor(int fd, std::string name) {
-        return trace_file(source::adopt(fd, std::move(name)));
+    [[nodiscard]] static trace_file of_descriptor(int fd, std::string name,
+                                                  const packing* unpack = nullptr) {
+        return trace_file(source::adopt(fd, std::move(name)), unpack);
     }
 
     /// A trace that is part of something larger, such as a core dump.
-    [[nodiscard]] static trace_file of_source(source from) { return trace_file(std::move(from)); }
+    [[nodiscard]] static trace_file of_source(source from, const packing* unpack = nullptr) {
+        return trace_file(std::move(from), unpack);
+    }
 
     [[nodiscard]] const std::string& name() const noexcept { return tables_->name(); }
     [[nodiscard]] const std::deque<event_type>& event_types() const noexcept {
@@ -114,7 +119,8 @@ public:
     void shift_realtime(std::int64_t ns) { tables_->shift_realtime(ns); }
 
 private:
-    explicit trace_file(source from) : tables_(std::make_unique<tables>(std::move(from))) {}
+    trace_file(source from, const packing* unpack)
+        : tables_(std::make_unique<tables>(std::move(from), unpack)) {}
 
     std::unique_ptr<tables> tables_;
 };

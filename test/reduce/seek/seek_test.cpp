@@ -23,11 +23,10 @@
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/position/range_finder.hpp"
 
 BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
 

@@ -17,11 +17,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/range_finder.hpp>
+#include <trace_reduce/position/when.hpp>
 #include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-
-#include "trace_reduce/position/range_finder.hpp"
-#include "trace_reduce/position/when.hpp"
 
 BOOST_AUTO_TEST_SUITE(places_in_a_trace)
 

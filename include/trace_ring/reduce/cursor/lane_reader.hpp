@@ -30,7 +30,7 @@ namespace trace_ring::inline v1::reduce {
 class lane_reader {
 public:
     /// `lane` null: for losses that concern no lane. `follow` (forward only): more records may come
-    /// after all are read. `unpack`: references take the places of the records that pack them.
+    /// after all are read. `unpack`: packed records replace the records that pack them.
     lane_reader(const tables& in, const lane_info* lane, direction way, bool follow,
                 bool unpack) noexcept
         : in_(&in),

@@ -19,7 +19,7 @@ namespace trace_ring::inline v1::reduce {
 
 using note_type = std::variant<loss_item, clock_jump>;
 
-/// The words of a sub-buffer, and of the references that its records pack (unpacking.hpp).
+/// The words of a sub-buffer, and of the records that its records pack (unpacking.hpp).
 struct record_words {
     const std::uint64_t* copied;
     const std::uint64_t* unpacked;

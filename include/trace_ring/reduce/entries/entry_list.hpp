@@ -89,8 +89,8 @@ public:
 
     /// Adds the records of the copied sub-buffer from number `from` on. The sub-buffer's first
     /// record has position `first` in the lane; the record before `from` has time `last_time`.
-    /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: references
-    /// take the places of the records that pack them.
+    /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: packed
+    /// records replace the records that pack them.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
                               std::uint32_t from, std::uint64_t last_time, coming next_one,
                               bool unpack) {
@@ -159,7 +159,8 @@ public:
     /// the records that `ask` (filter.hpp) does not want. Throws what its condition throws.
     void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
         clear();
-        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {}, ask.unpacks());
+        ahead_.result =
+            walk(in, lane, head_.first_position, 0, head_.base_time, {}, unpacks(in, ask));
         if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
             ahead_.entries.swap(entries_);
         } else {

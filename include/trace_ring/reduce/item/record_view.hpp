@@ -193,11 +193,11 @@ public:
     [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
         return shared_.high | (*words_ & 0xFFFFFFFFU);
     }
-    /// Its position in the lane, from 0: of an unpacked reference, that of the record that has it.
+    /// Its position in the lane, from 0: of an unpacked record, that of the record that packs it.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read: of an unpacked reference, that of the record that
-    /// has it.
+    /// Its offset in the file when it was read: of an unpacked record, that of the record that
+    /// packs it.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
