@@ -45,8 +45,8 @@ struct time_extent {
     std::uint64_t last = 0;   ///< of the last record
 };
 
-/// By the tables as they are: reads a few entries of the index, and the newest sub-buffers of the
-/// lanes that may hold the last record. Linear in the lanes, plus a few copies of sub-buffers.
+/// By the tables as they are: reads the index, and the sub-buffers that may hold the last record.
+/// Linear in the sub-buffers, plus a few copies of them.
 [[nodiscard]] inline time_extent extent_of(const reduce::tables& in) {
     struct end {
         std::uint64_t latest = 0;
@@ -58,13 +58,21 @@ struct time_extent {
     const auto& eras = in.time().eras();
     time_extent out;
     std::vector<end> ends;
+    // Latest possible end first; an open sub-buffer may end at any later time.
+    const auto later = [](const end& a, const end& b) { return a.latest > b.latest; };
+    const std::uint64_t count = (std::min)(in.present(), plan.sub_buffer_limit);
+    constexpr std::uint64_t most_rows = 8192;
+    constexpr std::size_t most_ends = 1024;
     reduce::index_rows rows;
-    const auto note = [&](std::uint64_t slot) {
+    for (std::uint64_t slot = 0; slot < count; ++slot) {
+        const auto i = static_cast<std::size_t>(slot % most_rows);
+        if (i == 0) {
+            rows.read(in, slot, static_cast<std::size_t>((std::min)(most_rows, count - slot)));
+        }
         reduce::index_row row;
-        rows.read(in, slot, 1);
-        if (!rows.get(0, row) || row.pos == trace_ring::no_position || row.lane == 0 ||
+        if (!rows.get(i, row) || row.pos == trace_ring::no_position || row.lane == 0 ||
             trace_ring::slot_of(row.pos, plan.sub_buffer_limit) != slot) {
-            return;
+            continue;
         }
         const std::uint8_t era = eras.of(row.lane, row.pos, row.first_time);
         const std::uint64_t first = row.first_time + eras.shift(era);
@@ -73,28 +81,13 @@ struct time_extent {
         const std::uint64_t last =
             row.last_time + eras.shift(eras.next(era, row.first_time, row.last_time));
         ends.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
-    };
-    const reduce::sub_buffer_order order(in);
-    // Sub-buffers are opened nearly in the order of positions: a few dozen places off at most.
-    constexpr std::uint64_t edge = 256;
-    if (order.size() > 2 * edge) {
-        for (std::uint64_t i = 0; i < edge; ++i) {
-            note(order.slot(i));
-            note(order.slot(order.size() - 1 - i));
+        if (ends.size() == 2 * most_ends) {
+            std::nth_element(ends.begin(), ends.begin() + most_ends, ends.end(), later);
+            ends.resize(most_ends);
         }
-        for (const auto& lane : in.lanes()) {
-            if (lane.listed && lane.newest != trace_ring::no_position) {
-                note(trace_ring::slot_of(lane.newest, plan.sub_buffer_limit));
-            }
-        }
-    } else {
-        const std::uint64_t count = (std::min)(in.present(), plan.sub_buffer_limit);
-        for (std::uint64_t slot = 0; slot < count; ++slot) note(slot);
     }
     if (out.empty) return out;
-    // Latest possible end first; an open sub-buffer may end at any later time.
-    std::sort(ends.begin(), ends.end(),
-              [](const end& a, const end& b) { return a.latest > b.latest; });
+    std::sort(ends.begin(), ends.end(), later);
     std::vector<std::uint64_t> words(plan.sub_buffer_bytes / 8);
     for (const end& each : ends) {
         if (each.latest <= out.last) break;

@@ -18,7 +18,6 @@
 
 #include <trace_ring/reduce/cursor/lane_queue.hpp>
 #include <trace_ring/reduce/cursor/unplaced.hpp>
-#include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/file/live_scan.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -267,13 +266,10 @@ private:
     void scan(bool first, bool later) {
         const chain_scan scanner(in_);
         const bool part = !filter_.unbounded();
-        const auto ranges = [&] {
-            const bool timed = first && !follow_ && filter_.positions.empty();
-            index_window window(in_, timed ? filter_.from : 0, timed ? filter_.to : ~0ULL);
-            return window.find([this](const lane_info& lane) { return wants(lane); });
-        };
-        chain_list found = live_.look(!first || part ? look_at::index : look_at::headers, later,
-                                      wanted_of{*this}, ranges);
+        const bool timed = first && !follow_ && filter_.positions.empty();
+        chain_list found =
+            live_.look(!first || part ? look_at::index : look_at::headers, later, wanted_of{*this},
+                       timed ? tick_range{filter_.from, filter_.to} : tick_range{});
         if (first) {
             *strays_ = std::move(found.strays);
             gone_ = gone_lanes(in_.ring());

@@ -25,7 +25,7 @@
 #include <reduce/random_trace.hpp>
 #include <trace_reduce/position/range_finder.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/file/index_window.hpp>
+#include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(a_seek_touches_neither_headers_nor_records_outside_of_its_r
     BOOST_TEST(reversed.size() == expected.size());
 }
 
-BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
+BOOST_AUTO_TEST_CASE(a_seek_keeps_few_of_the_sub_buffers_outside_its_range) {
     for (const std::uint64_t sub_buffers : {2048U, 16384U}) {
         dice random(3);
         shape is;
@@ -306,17 +306,23 @@ BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
         is.sub_buffer_bytes = 512;
         is.lanes = 4;
         const auto b = random_trace(random, is);
-        auto file = reduce::trace_file::from(b.bytes());
+        const auto file = reduce::trace_file::from(b.bytes());
         const auto whole = trace_reduce::extent_of(file.about());
         for (std::uint64_t i = 1; i < 10; ++i) {
             const std::uint64_t from = whole.first + (whole.last - whole.first) / 10 * i;
-            reduce::index_window window(file.about(), from, from + 50);
-            std::uint64_t slots = 0;
-            for (const auto& range : window.find([](const auto&) { return true; })) {
-                slots += range.end - range.begin;
+            const reduce::tick_range range{from, from + 50};
+            const auto found = reduce::chain_scan(file.about())
+                                   .scan(
+                                       reduce::look_at::index,
+                                       [](std::uint32_t, position) { return true; }, range);
+            std::size_t outside = 0;
+            for (const auto& chain : found.chains) {
+                for (const auto& link : chain.links) {
+                    if (link.last_time < range.from || link.base_time > range.to) ++outside;
+                }
             }
-            BOOST_TEST(slots < 150U);
-            BOOST_TEST(window.looked_at() < 300U);
+            BOOST_TEST(found.chains.size() == is.lanes);
+            BOOST_TEST(outside <= 12U * is.lanes);
         }
     }
 }
