@@ -199,7 +199,7 @@ private:
         for (std::size_t i = 0; i < what.size(); ++i) {
             if (!copies[i].copied) continue;
             try {
-                copies[i].list.walk_ahead(in(), *what[i].whose, way_, ask);
+                copies[i].list.walk_ahead(in(), *what[i].owner, way_, ask);
             } catch (...) {
                 copies[i].copied = false;
             }

@@ -35,10 +35,10 @@ namespace trace_reduce::where {
 
 /// What an expression says before any record is read: which lanes cannot be wanted, by the tables,
 /// and the range of time in which records can be.
-class outline {
+class expression_bounds {
 public:
-    /// Both arguments must outlive the outline.
-    outline(const tables& in, const expression& of) : in_(&in), of_(&of) {
+    /// Both arguments must outlive the expression_bounds.
+    expression_bounds(const tables& in, const expression& of) : in_(&in), of_(&of) {
         switch (of.what) {
             case form::all_of:
             case form::any_of:
@@ -57,10 +57,10 @@ public:
                 if (of.what == form::truth) leaf_ = compile(of, {in});
         }
     }
-    outline(outline&&) = default;
-    outline& operator=(outline&&) = default;
-    outline(const outline&) = delete;
-    outline& operator=(const outline&) = delete;
+    expression_bounds(expression_bounds&&) = default;
+    expression_bounds& operator=(expression_bounds&&) = default;
+    expression_bounds(const expression_bounds&) = delete;
+    expression_bounds& operator=(const expression_bounds&) = delete;
 
     /// Whether it may leave out lanes by what the tables say of them.
     [[nodiscard]] bool chooses_lanes() const noexcept {
@@ -164,7 +164,7 @@ private:
 
     const tables* in_;
     const expression* of_;
-    std::vector<outline> parts_{};
+    std::vector<expression_bounds> parts_{};
     std::optional<condition_code> leaf_{};  // if it depends on the lane alone
     bool uses_record_ = false;
     bool uses_thread_ = false;
@@ -176,15 +176,15 @@ private:
 class predicate : public condition {
 public:
     predicate(const tables& in, expression what)
-        : in_(in), what_(std::move(what)), outline_(in, what_) {}
+        : in_(in), what_(std::move(what)), bounds_(in, what_) {}
 
     /// The range of ticks in which all wanted records lie, by the clock readings so far; nothing if
     /// no record can be wanted. For `filter::from` and `filter::to`, so that the index is used.
-    [[nodiscard]] std::optional<range> ticks() const { return outline_.ticks(in_.time()); }
+    [[nodiscard]] std::optional<range> ticks() const { return bounds_.ticks(in_.time()); }
 
-    [[nodiscard]] bool chooses_lanes() const override { return outline_.chooses_lanes(); }
+    [[nodiscard]] bool chooses_lanes() const override { return bounds_.chooses_lanes(); }
     [[nodiscard]] bool may_want(const lane_info& lane) const override {
-        return outline_.may_want(lane);
+        return bounds_.may_want(lane);
     }
     [[nodiscard]] bool may_want(const event_type* type) const override {
         const auto wanted = [](const condition_code& of) {
@@ -273,7 +273,7 @@ private:
 
     const tables& in_;
     expression what_;
-    outline outline_;
+    expression_bounds bounds_;
     mutable readings clock_{};
     mutable std::vector<std::unique_ptr<condition_code>> codes_{};
 };

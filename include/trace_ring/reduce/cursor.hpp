@@ -86,7 +86,7 @@ public:
         give_back();
         scan(false, false);
         const bool all = filter_.all_lanes();
-        if (all) (void)gone_.tell(in_, readers_, true);
+        if (all) (void)gone_.report(in_, readers_, true);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
@@ -115,8 +115,8 @@ private:
         if (!follow_) return nullptr;
         scan(false, true);
         if (const item* found = step()) return found;
-        const bool gone = filter_.all_lanes() && gone_.tell(in_, readers_, false);
-        if (!gone_lanes::tell_others(in_, readers_) && !gone) return nullptr;
+        const bool gone = filter_.all_lanes() && gone_.report(in_, readers_, false);
+        if (!gone_lanes::report_others(in_, readers_) && !gone) return nullptr;
         order_lanes();
         return step();
     }
@@ -186,14 +186,14 @@ private:
             }
             count = of.keep;
         }
-        const lane_info& whose = list.owner(*lane_->lane());
-        const event_type* const type = in_.type_of(whose, list.head(), list.next_word());
+        const lane_info& owner = list.owner(*lane_->lane());
+        const event_type* const type = in_.type_of(owner, list.head(), list.next_word());
         if (unpack_ && type != nullptr && type->packed != event_type::npos &&
             !list.unpacked_next()) {
             list.unpack(in_, *lane_->lane());
             return false;
         }
-        if (!wants(type) || !filter_.wants_thread(whose)) {
+        if (!wants(type) || !filter_.wants_thread(owner)) {
             if (filter_.condition) filter_.condition->pass_over(count);
             list.take(count);
             return false;
@@ -201,7 +201,7 @@ private:
         const bool ask = filter_.condition && !list.chosen_next();
         const std::ptrdiff_t stride = list.stride();
         positions_ = list.positions();
-        record_view first = list.view(&whose, type);
+        record_view first = list.view(&owner, type);
         // A run is cut to 64: comparing the rest again after each wanted record would be quadratic.
         if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));

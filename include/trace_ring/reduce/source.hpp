@@ -32,10 +32,10 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
-#include <trace_ring/reduce/source/coming.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/source/large_files.hpp>
+#include <trace_ring/reduce/source/prefetcher.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -159,8 +159,8 @@ public:
     }
 
     /// Memory that will be read soon: at least a line of 64 bytes.
-    [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
-                                  bool down = false) const noexcept {
+    [[nodiscard]] prefetcher prefetch(std::uint64_t offset, std::size_t bytes,
+                                      bool down = false) const noexcept {
         if (parts_ || file_ || !in_memory(offset, bytes)) return {};
         return {memory_.data() + offset, bytes, down};
     }

@@ -22,9 +22,9 @@
 #include <trace_ring/point/machine/number_columns.hpp>
 
 #include "../kinds.hpp"
-#include "asked_records.hpp"
 #include "condition_code.hpp"
 #include "ranges.hpp"
+#include "record_batch.hpp"
 #include "record_names.hpp"
 
 namespace trace_reduce::where {
@@ -299,7 +299,7 @@ private:
             code_.append({op::number, static_cast<std::uint8_t>(kind)});
             return true;
         }
-        source wanted;
+        record_value wanted;
         wanted.name = meaning(of);
         if (wanted.name == named::field) {
             const auto found = names_.field_of(of);
@@ -341,7 +341,7 @@ private:
 
     // --- Words, and ranges of their keys ---
 
-    void push_word(const record_word& of) {
+    void push_word(const raw_word& of) {
         if (of.is_ticks) {
             code_.append(op::record_word, word_of_ticks);
         } else {
@@ -350,7 +350,7 @@ private:
         }
     }
     /// Whether the word is in any of these bounds. One that is `unequal` is alone.
-    [[nodiscard]] decided in_ranges(const record_word& what, const std::vector<bound>& bounds) {
+    [[nodiscard]] decided in_ranges(const raw_word& what, const std::vector<bound>& bounds) {
         const key_space keys = key_space::of(what.type);
         const timeline& time = where_.in.time();
         const auto find = [&](comparison sign, const number& with) {

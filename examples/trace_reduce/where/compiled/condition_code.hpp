@@ -28,7 +28,7 @@
 #include <trace_ring/reduce/tables.hpp>
 
 #include "../names.hpp"
-#include "asked_records.hpp"
+#include "record_batch.hpp"
 
 namespace trace_reduce::where {
 
@@ -64,7 +64,7 @@ public:
         append(point::op::record_word, word_of_texts + asked_.texts.size());
         asked_.texts.push_back(std::move(what));
     }
-    void ask_number(const source& what) {
+    void ask_number(const record_value& what) {
         append(point::op::record_number, asked_.numbers.size());
         asked_.numbers.push_back(what);
     }
@@ -127,7 +127,7 @@ public:
     /// back.
     [[nodiscard]] std::array<std::uint64_t, 2> computed(std::size_t from) {
         static const lane_info none;
-        asked_records nothing(asked_, *in_, none);
+        record_batch nothing(asked_, *in_, none);
         code_.push_back({point::op::finish});
         const point::code alone = point::code(code_).subspan(from);
         stack_.resize((std::max)(depth_of(alone), std::size_t{2}));
@@ -187,7 +187,7 @@ private:
         std::size_t at) const noexcept {
         return code_.begin() + static_cast<std::ptrdiff_t>(at);
     }
-    [[nodiscard]] const point::record_column& run(asked_records of, std::uint64_t asked) const {
+    [[nodiscard]] const point::record_column& run(record_batch of, std::uint64_t asked) const {
         point::run(point::code(code_), of, asked, stack_);
         return stack_[0];
     }

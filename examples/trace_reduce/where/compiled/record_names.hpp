@@ -20,8 +20,8 @@
 #include <trace_ring/reduce/tables.hpp>
 
 #include "../names.hpp"
-#include "asked_records.hpp"
 #include "ranges.hpp"
+#include "record_batch.hpp"
 
 namespace trace_reduce::where {
 
@@ -33,7 +33,7 @@ struct setting {
 };
 
 /// A whole word of a record, or a double, that each record has.
-struct record_word {
+struct raw_word {
     field_type type = field_type::u64;
     std::size_t at = 0;     ///< of a field: byte of the payload
     bool is_ticks = false;  ///< it is the record's time
@@ -52,8 +52,8 @@ public:
     explicit record_names(const setting& where) noexcept : where_(where) {}
 
     /// Nothing: records have no such text.
-    [[nodiscard]] std::optional<source> text_of(const expression& of) const {
-        source made;
+    [[nodiscard]] std::optional<record_value> text_of(const expression& of) const {
+        record_value made;
         if (of.what == form::text) {
             made.constant = &of.word;
             return made;
@@ -68,7 +68,7 @@ public:
     }
 
     /// Nothing: it is no such word, or not of all of these records.
-    [[nodiscard]] std::optional<record_word> word_of(const expression& of) const {
+    [[nodiscard]] std::optional<raw_word> word_of(const expression& of) const {
         if (const field_info* const field = info_of(of)) {
             const auto found = field_of(of);
             if (!found || field->form == field_form::variable ||
@@ -77,20 +77,20 @@ public:
             }
             // Of a duration the word is in another unit than what it is compared with.
             if (unit_of(of) != nullptr) return std::nullopt;
-            return record_word{field->type, field->offset + found->element * size_of(field->type)};
+            return raw_word{field->type, field->offset + found->element * size_of(field->type)};
         }
         const named what = meaning(of);
-        if (what == named::ticks) return record_word{.is_ticks = true};
+        if (what == named::ticks) return raw_word{.is_ticks = true};
         if (what == named::time && ascends(where_.in.time())) {
-            return record_word{.is_ticks = true, .by_time = true};
+            return raw_word{.is_ticks = true, .by_time = true};
         }
         return std::nullopt;
     }
 
-    [[nodiscard]] std::optional<source> field_of(const expression& of) const {
+    [[nodiscard]] std::optional<record_value> field_of(const expression& of) const {
         const field_info* const field = info_of(of);
         if (field == nullptr) return std::nullopt;
-        source made;
+        record_value made;
         made.field = static_cast<std::size_t>(field - where_.type->fields.data());
         if (of.what == form::element) {
             if (of.value > number::of(std::uint64_t{0xFFFF})) return std::nullopt;  // than records

@@ -170,7 +170,7 @@ private:
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
         if (early_.has_all(cause, count)) return;
-        told_.add(cause, count);
+        reported_.add(cause, count);
         list_.add(loss_item{cause, count, at, lane_, time, offset, what});
     }
 
@@ -196,7 +196,7 @@ private:
     }
 
     /// The sub-buffer that is read next.
-    [[nodiscard]] coming next_one() const noexcept {
+    [[nodiscard]] prefetcher next_one() const noexcept {
         if (forward_ ? next_ == links_.size() : next_ == 0) return {};
         const auto& plan = in_->plan();
         return in_->bytes().prefetch(plan.bytes_for(links_[forward_ ? next_ : next_ - 1].slot),
@@ -363,7 +363,7 @@ private:
         for (auto& note : notes) {
             if (auto* const loss = std::get_if<loss_item>(&note)) {
                 loss->time = lane_ != nullptr ? time : 0;
-                told_.add(loss->cause, loss->count);
+                reported_.add(loss->cause, loss->count);
             }
             list_.add(note);
         }
@@ -397,7 +397,7 @@ private:
     std::vector<note_type> first_notes_{}, last_notes_{};
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
-    loss_counts told_{};  // losses given out so far, or about to be
+    loss_counts reported_{};  // losses given out so far, or about to be
     early_losses early_{};
 
     entry_list list_{};  // of the sub-buffer that is decoded

@@ -37,7 +37,7 @@ struct planned_copy {
     std::uint64_t slot = 0;
     std::uint32_t lane = 0;
     std::uint32_t commit = 0;  ///< as an earlier look saw it, followed by a fence; 0: not seen
-    const lane_info* whose = nullptr;  ///< the lane, for decoding
+    const lane_info* owner = nullptr;  ///< the lane, for decoding
 };
 
 /// Copies sub-buffers together: one system call for those that lie in a row, and one more for all
@@ -112,7 +112,7 @@ private:
         return stamped::from(words[offsetof(sub_buffer_header, state) / 8]);
     }
 
-    /// Reads `what[begin]` to before `what[end]`, whose slots are in a row.
+    /// Reads `what[begin]` to before `what[end]`, with slots in a row.
     void read_run(const tables& in, std::span<const planned_copy> what, std::size_t begin,
                   std::size_t end) {
         std::array<iovec, most> rows;

@@ -32,7 +32,7 @@ struct entry : stretch {
     enum class answer : std::uint8_t { none, wanted, unwanted };
 
     std::uint64_t latest = 0;          // of intervals: the next reading of the clock
-    const lane_info* whose = nullptr;  // the thread, if not the lane's first
+    const lane_info* owner = nullptr;  // the thread, if not the lane's first
     std::uint32_t number = 0;          // how many records the sub-buffer has before the first
     // Where the record begins, in words, from which these were unpacked; 0: they are the
     // sub-buffer's own. All of them have its number.
@@ -99,12 +99,12 @@ public:
                 out.push_back(each);
                 continue;
             }
-            const lane_info& whose = each.whose != nullptr ? *each.whose : lane_;
-            const auto* const type = in_.type_of(whose, head, each.word);
-            if (!wants(type) || !ask_.wants_thread(whose)) {
+            const lane_info& owner = each.owner != nullptr ? *each.owner : lane_;
+            const auto* const type = in_.type_of(owner, head, each.word);
+            if (!wants(type) || !ask_.wants_thread(owner)) {
                 leave_out(each, 0, each.count, out);
             } else if (ask_.condition) {
-                choose(each, whose, type, out);
+                choose(each, owner, type, out);
             } else {
                 out.push_back(each);
             }
@@ -122,10 +122,10 @@ private:
     }
 
     /// In runs as long as a cursor asks for, so that the cursor gives out the same runs.
-    void choose(const entry& of, const lane_info& whose, const event_type* type,
+    void choose(const entry& of, const lane_info& owner, const event_type* type,
                 std::vector<entry>& out) const {
         const bool few = type != nullptr && type->variable;
-        const auto kind = of.shared(&whose, type, offset_, words_);
+        const auto kind = of.shared(&owner, type, offset_, words_);
         const std::ptrdiff_t positions = of.packed == 0 ? 1 : 0;
         const auto stride = static_cast<std::ptrdiff_t>(of.stride());
         for (std::uint32_t i = 0; i < of.count;) {

@@ -92,7 +92,7 @@ public:
     /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: packed
     /// records replace the records that pack them.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
-                              std::uint32_t from, std::uint64_t last_time, coming next_one,
+                              std::uint32_t from, std::uint64_t last_time, prefetcher next_one,
                               bool unpack) {
         if (std::exchange(ahead_.there, false) && from == 0 && first == head_.first_position &&
             last_time == head_.base_time) {
@@ -101,10 +101,10 @@ public:
         first_ = first;
         const std::size_t known_entries = entries_.size();
         std::uint32_t count = 0;
-        const lane_info* whose = nullptr;
+        const lane_info* owner = nullptr;
         const auto owned = [&](const owner_record& who) {
             const bool by_first = who.thread == lane.thread && who.depth == lane.depth;
-            whose = by_first ? nullptr : &in.guest_of(lane, who);
+            owner = by_first ? nullptr : &in.guest_of(lane, who);
         };
         std::uint32_t flags = 0;
         const clock_eras& eras = in.time().eras();
@@ -113,7 +113,7 @@ public:
         sub_buffer_copy head = head_;  // with the file's time
         head.base_time -= raised;
         const auto visit = [&](const stretch& found) {
-            entry next{found, 0, whose, count};
+            entry next{found, 0, owner, count};
             next.high += raised;
             count += found.count;
             if (count <= from) return;
@@ -243,7 +243,7 @@ public:
         }
         return low;
     }
-    /// Of a number of next records: how many come before the first whose position is wanted, and
+    /// Of a number of next records: how many come before the first with a wanted position, and
     /// how many are wanted from that one on.
     struct wanted_positions {
         std::uint32_t skip;
@@ -263,10 +263,10 @@ public:
         const position skip = forward_ ? low - first : first + count - high;
         return {static_cast<std::uint32_t>(skip), static_cast<std::uint32_t>(high - low)};
     }
-    /// The thread whose records come next, as this lane or a guest of it.
+    /// The thread that made the next records, as this lane or a guest of it.
     [[nodiscard]] const lane_info& owner(const lane_info& lane) const noexcept {
-        const lane_info* const whose = entry_().whose;
-        return whose != nullptr ? *whose : lane;
+        const lane_info* const owner = entry_().owner;
+        return owner != nullptr ? *owner : lane;
     }
     /// The event id of the next records.
     [[nodiscard]] std::uint32_t next_word() const noexcept { return entry_().word; }

@@ -127,7 +127,7 @@ public:
 
 private:
     [[nodiscard]] const lane_info& owner(const entry& of) const noexcept {
-        return of.whose != nullptr ? *of.whose : lane_;
+        return of.owner != nullptr ? *of.owner : lane_;
     }
     /// The type of an entry of records that pack others and were not unpacked yet; null: they do
     /// not.
@@ -159,7 +159,7 @@ private:
             entries.push_back(next);
             return;
         }
-        next.whose = thread_of(record, of.whose);
+        next.owner = thread_of(record, of.owner);
         const auto packed = record.field(type.packed).bytes();
         unpacked_records made(next, *at & 0xFFFFFFFFU, entries, into);
         const std::size_t sound = by_.unpack(packed, made);
@@ -175,11 +175,11 @@ private:
                                      by_.fault()});
     }
 
-    /// The thread that made the packed records, if another one recorded them; else `whose`.
+    /// The thread that made the packed records, if another one recorded them; else `owner`.
     [[nodiscard]] const lane_info* thread_of(const record_view& record,
-                                             const lane_info* whose) const {
+                                             const lane_info* owner) const {
         const std::uint32_t thread = by_.thread_of(record);
-        if (thread == 0 || thread == record.lane().thread) return whose;
+        if (thread == 0 || thread == record.lane().thread) return owner;
         return &in_.guest_of(lane_, thread);
     }
 

@@ -103,17 +103,17 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
 }
 
 /// The losses that headers count.
-[[nodiscard]] inline loss_counts told_by(const chain_link& link) noexcept {
-    loss_counts told;
-    told.add(loss_cause::refused, link.refused);
-    told.add(loss_cause::too_long, link.too_long);
-    told.add(loss_cause::nested, link.nested);
-    return told;
+[[nodiscard]] inline loss_counts losses_counted_by(const chain_link& link) noexcept {
+    loss_counts sum;
+    sum.add(loss_cause::refused, link.refused);
+    sum.add(loss_cause::too_long, link.too_long);
+    sum.add(loss_cause::nested, link.nested);
+    return sum;
 }
-[[nodiscard]] inline loss_counts told_by(const chain& what) noexcept {
-    loss_counts told;
-    for (const auto& link : what.links) told += told_by(link);
-    return told;
+[[nodiscard]] inline loss_counts losses_counted_by(const chain& what) noexcept {
+    loss_counts sum;
+    for (const auto& link : what.links) sum += losses_counted_by(link);
+    return sum;
 }
 
 /// The losses that a lane's entry counts.

@@ -114,20 +114,20 @@ public:
     /// a logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
     void trim(chain& what, const position_range& range) const {
         auto& links = what.links;
-        bool told = true;
+        bool known = true;
         const auto first_after = [&](position pos) {
             std::size_t low = 0;
-            for (std::size_t high = links.size(); told && low < high;) {
+            for (std::size_t high = links.size(); known && low < high;) {
                 const std::size_t middle = low + (high - low) / 2;
                 auto& link = links[middle];
-                told = link.positions_known || complete(what.lane, link);
+                known = link.positions_known || complete(what.lane, link);
                 link.first <= pos ? low = middle + 1 : high = middle;
             }
             return low;
         };
         const std::size_t end = range.to == ~position{0} ? links.size() : first_after(range.to);
         const std::size_t after = first_after(range.from);
-        if (!told || end < after) return;
+        if (!known || end < after) return;
         const std::size_t begin = std::max<std::size_t>(after, 1) - 1;
         what.cut_end = what.cut_end || end != links.size();
         links.erase(links.begin() + static_cast<std::ptrdiff_t>(end), links.end());
@@ -233,7 +233,7 @@ private:
         constexpr std::size_t head = sizeof(sub_buffer_header);
         for (std::uint64_t slot = 0; slot < count; ++slot) {
             found one;
-            bool told = false;
+            bool known = false;
             if (where == look_at::index) {
                 const auto row = as_size(slot % batch);
                 if (row == 0) {
@@ -241,10 +241,10 @@ private:
                                static_cast<std::size_t>((std::min)(batch, count - slot)));
                 }
                 index_row entry;
-                told = index.get(row, entry) && by_index(entry, slot, one);
-                if (told && !wanted(one.lane, one.link.pos)) continue;
+                known = index.get(row, entry) && by_index(entry, slot, one);
+                if (known && !wanted(one.lane, one.link.pos)) continue;
             }
-            if (!told) {
+            if (!known) {
                 const std::uint64_t offset = in_.plan().bytes_for(slot);
                 const std::uint64_t data = in_.bytes().next_data(offset);
                 if (data > offset + stride) {  // a hole in the file: nothing but zeros
@@ -416,9 +416,9 @@ private:
         std::uint64_t entry[index_rows::row_words] = {};
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
                                sizeof entry);
-        const bool told = by_index(index_rows::row_of(entry), slot, other);
+        const bool known = by_index(index_rows::row_of(entry), slot, other);
         if (link.fault == link_fault::none) {
-            const auto* named = told && other.link.pos == link.pos && other.lane != out.lane
+            const auto* named = known && other.link.pos == link.pos && other.lane != out.lane
                                     ? in_.find_lane(other.lane)
                                     : nullptr;
             if (out.lane == 0 || (named != nullptr && named->listed)) {
@@ -429,7 +429,7 @@ private:
         }
         link.readable = false;
         link.positions_known = false;
-        if (told) {
+        if (known) {
             out.lane = other.lane;
             link.pos = other.link.pos;
             link.base_time = other.link.base_time;

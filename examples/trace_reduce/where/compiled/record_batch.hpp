@@ -7,7 +7,7 @@
 /// numbers and texts that are found for each record or lane, and ranges of keys. The context of the
 /// condition's byte code.
 /// @code
-///   asked_records block{questions, tables, run, 0, 64};
+///   record_batch block{questions, tables, run, 0, 64};
 ///   trace_ring::point::run(code, block, ~std::uint64_t{0}, stack);
 /// @endcode
 
@@ -34,7 +34,7 @@
 namespace trace_reduce::where {
 
 /// A number or a text of a record: of a name, or of one element of a field.
-struct source {
+struct record_value {
     named name = named::field;
     std::size_t field = 0;                  ///< its number in the event
     std::size_t element = 0;                ///< of an array
@@ -50,18 +50,18 @@ struct source {
 struct text_question {
     form how = form::compared;  ///< with the next, in the set of the others, or like a glob
     comparison sign = comparison::equal;
-    std::vector<source> texts{};
+    std::vector<record_value> texts{};
     const std::string* glob = nullptr;
 
     /// Whether nothing is asked for.
     [[nodiscard]] bool is_constant() const noexcept {
         return std::all_of(texts.begin(), texts.end(),
-                           [](const source& each) { return each.constant != nullptr; });
+                           [](const record_value& each) { return each.constant != nullptr; });
     }
     /// Whether the answer is the same for all records of one thread in a lane.
     [[nodiscard]] bool of_lane() const noexcept {
         return std::all_of(texts.begin(), texts.end(),
-                           [](const source& each) { return each.of_lane(); });
+                           [](const record_value& each) { return each.of_lane(); });
     }
 };
 
@@ -74,7 +74,7 @@ struct key_ranges {
 struct questions {
     /// The record's words are its ticks, and the truths of these.
     std::vector<text_question> texts{};
-    std::vector<source> numbers{};
+    std::vector<record_value> numbers{};
     std::vector<key_ranges> ranges{};
 };
 inline constexpr std::uint32_t word_of_ticks = 0;
@@ -82,13 +82,13 @@ inline constexpr std::uint32_t word_of_texts = 1;
 
 /// Up to 64 records of a run, or a lane without a record, which is asked for what all its records
 /// have alike.
-class asked_records {
+class record_batch {
 public:
-    asked_records(const questions& what, const tables& in, const lane_info& lane) noexcept
+    record_batch(const questions& what, const tables& in, const lane_info& lane) noexcept
         : what_(what), in_(in), lane_(&lane) {}
     /// The run must outlive it.
-    asked_records(const questions& what, const tables& in, const record_run& of, std::size_t begin,
-                  std::size_t count) noexcept
+    record_batch(const questions& what, const tables& in, const record_run& of, std::size_t begin,
+                 std::size_t count) noexcept
         : what_(what),
           in_(in),
           lane_(&of.front().lane()),
@@ -123,7 +123,7 @@ public:
              [high](std::uint64_t low) { return high | low; });
     }
     void number(std::uint32_t n, std::uint64_t asked, column& bits, column& kinds) const {
-        const source& wanted = what_.numbers[n];
+        const record_value& wanted = what_.numbers[n];
         find(
             wanted.of_lane(), asked,
             [&](const record_view* record) { return number_of(wanted, record); },
@@ -198,7 +198,7 @@ private:
     }
 
     /// Without a record: of the lane.
-    [[nodiscard]] std::optional<point::number> number_of(const source& wanted,
+    [[nodiscard]] std::optional<point::number> number_of(const record_value& wanted,
                                                          const record_view* record) const {
         const auto id = [](std::uint32_t number) {
             return number == 0 ? std::nullopt
@@ -234,7 +234,8 @@ private:
         const auto ns = since_begin(in_.time(), ticks);
         return ns ? std::optional(point::number::of(*ns)) : std::nullopt;
     }
-    [[nodiscard]] static field_value element(const source& wanted, const record_view& record) {
+    [[nodiscard]] static field_value element(const record_value& wanted,
+                                             const record_view& record) {
         const field_value all = record.field(wanted.field);
         return all.form() == field_form::scalar ? all : all.at(wanted.element);
     }
@@ -254,7 +255,7 @@ private:
         }
         return point::truth_no;
     }
-    [[nodiscard]] std::optional<std::string_view> text_of(const source& wanted,
+    [[nodiscard]] std::optional<std::string_view> text_of(const record_value& wanted,
                                                           const record_view* record,
                                                           std::string& digits) const {
         if (wanted.constant != nullptr) return *wanted.constant;

@@ -12,12 +12,12 @@ namespace trace_ring::inline v1::reduce {
 
 /// Memory that will be needed soon, to be fetched into the caches part by part while other work is
 /// done: fetched all at once, it would have to be waited for.
-class coming {
+class prefetcher {
 public:
-    coming() = default;
+    prefetcher() = default;
     /// `down`: fetched from its end down, as it is part of a range that is read backward:
     /// processors predict one row of accesses well.
-    coming(const std::byte* from, std::size_t bytes, bool down) noexcept
+    prefetcher(const std::byte* from, std::size_t bytes, bool down) noexcept
         : next_(down ? from + bytes - line : from),
           step_(down ? -std::ptrdiff_t{line} : std::ptrdiff_t{line}),
           bytes_(bytes) {}
