@@ -188,6 +188,28 @@ BOOST_AUTO_TEST_CASE(a_date_that_was_set_jumps_once_and_the_interval_is_named) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_date_gives_the_first_tick_that_has_it_or_a_later_one) {
+    machine m;
+    m.write(10);
+    m.read_clocks();
+    m.realtime += 2 * second;
+    m.write(10);
+    m.read_clocks();
+    const auto file = m.trace();
+    for (std::int64_t ns = date - second; ns < date + 6 * second; ns += second / 20) {
+        const std::uint64_t ticks = file.ticks_at(ns);
+        BOOST_TEST(file.realtime_ns(ticks) >= ns);
+        BOOST_TEST(file.realtime_ns(ticks - 1) < ns);
+    }
+    BOOST_TEST(file.realtime_ns(file.ticks_at(9'000'000'000'000'000'000)) > date + 10 * hour);
+    reduce::filter what;
+    what.from = file.ticks_at(date + 5 * second / 10);
+    what.to = file.ticks_at(date + 7 * second / 10);
+    BOOST_TEST((numbers(read(file, file.forward(what))) == std::vector<std::int64_t>{5, 6, 7}));
+    const file_builder without_readings{{.sub_buffer_bytes = 512, .sub_buffers = 4}};
+    BOOST_TEST(reduce::trace_file::from(without_readings.bytes()).ticks_at(date) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_step_is_none) {
     machine m;
     for (int i = 0; i < 12; ++i) {

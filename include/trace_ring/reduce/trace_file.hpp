@@ -80,6 +80,22 @@ public:
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         return time().relative_ns(ticks);
     }
+    /// The first tick whose date is `realtime_ns` or later, for filter::from and filter::to. If the
+    /// date was set back (clock_jump), this may be any of the places with that date. A tick about a
+    /// century after the trace if the date is later. 0 if the clock is not known. Constant time.
+    [[nodiscard]] std::uint64_t ticks_at(std::int64_t realtime_ns) const noexcept {
+        if (!time().known()) return 0;
+        constexpr double century_ns = 3.2e18;
+        std::uint64_t low = 0;
+        std::uint64_t high = time().readings().back().ticks;
+        high += static_cast<std::uint64_t>(
+            (std::min)(century_ns / time().ns_per_tick(), static_cast<double>(~high / 2)));
+        while (low < high) {
+            const std::uint64_t middle = low + (high - low) / 2;
+            time().realtime_ns(middle) < realtime_ns ? low = middle + 1 : high = middle;
+        }
+        return low;
+    }
     /// Everything else that the file has besides its records.
     [[nodiscard]] const tables& about() const noexcept { return *tables_; }
     /// Damage in the file's tables. Damage in its records is among the items of a cursor.
