@@ -573,7 +573,7 @@ BOOST_AUTO_TEST_CASE(what_is_done_by_hand_is_what_the_processor_does) {
         BOOST_REQUIRE_MESSAGE(now == memory.written, text);
     }
     BOOST_TEST(done > times / 4);
-    trace_ring_test::proof("clauses", done, "instructions done by hand");
+    trace_ring_test::proof("clauses", done, "emulated instructions");
 }
 
 BOOST_AUTO_TEST_CASE(instructions_that_may_be_done_elsewhere_are_told_from_others) {

@@ -565,7 +565,7 @@ BOOST_AUTO_TEST_CASE(after_every_instruction_the_trace_tells_what_was_recorded) 
         }
     }
     BOOST_TEST_MESSAGE(all_steps << " instructions");
-    trace_ring_test::proof("death", all_steps, "instructions, looked at after each");
+    trace_ring_test::proof("death", all_steps, "single-stepped instructions");
 }
 
 BOOST_AUTO_TEST_CASE(killed_at_any_instruction_a_process_leaves_all_that_it_recorded) {
@@ -601,7 +601,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_instruction_a_process_leaves_all_that_it_reco
     BOOST_TEST_MESSAGE(deaths << " deaths, " << in_flight << " in the midst of a record");
     BOOST_TEST(deaths >= 200U);
     BOOST_TEST(in_flight > 0U);
-    trace_ring_test::proof("death", deaths, "kills at instructions chosen");
+    trace_ring_test::proof("death", deaths, "kills at chosen instructions");
 }
 
 namespace {
@@ -722,7 +722,7 @@ BOOST_AUTO_TEST_CASE(who_shares_a_trace_with_one_that_dies_at_any_instruction_ta
     BOOST_TEST(deaths >= 200U);
     BOOST_TEST(in_reset > 0U);
     BOOST_TEST(active > 0U);
-    trace_ring_test::proof("death", deaths, "kills at instructions chosen");
+    trace_ring_test::proof("death", deaths, "kills at chosen instructions");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(a_program_with_threads_can_fork_at_any_moment) {
     for (std::uint64_t c = 0; c < children; ++c) BOOST_TEST(are_all(by_writer[100 + c], 50));
     BOOST_TEST(are_all(by_writer[50], children));
     BOOST_TEST(view.processes().size() == children + 1);
-    trace_ring_test::proof("anywhere", children, "forks of a program with threads");
+    trace_ring_test::proof("anywhere", children, "forks of a threaded program");
 }
 
 BOOST_AUTO_TEST_CASE(a_child_can_take_a_snapshot_though_its_parent_was_taking_one) {
