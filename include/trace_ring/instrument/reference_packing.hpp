@@ -17,7 +17,7 @@
 /// the record before it in the lane. The thread is the one that made it. Bytes that make no sense
 /// are a loss without a count, after the references before them.
 ///
-/// If the filter's `events` has the name `references`, these records are read as they are.
+/// If the filter's `events` has the name `references`, packed records are not unpacked.
 
 #include <algorithm>
 #include <cstddef>

@@ -16,7 +16,7 @@
 /// | 0 to 4  | load of 1 << code   | the address that the slot of its site had last, or 0      |
 /// | 5 to 9  | store of 1 << (code | the same                                                  |
 /// |         | - 5) bytes          |                                                           |
-/// | 10      | block begins        | there is none: n is 0, and the address is that of the site|
+/// | 10      | block begins        | none: n is 0, and the address is the address of the site  |
 /// | 11, 12  | function begins,    | the same as of a load; the address is the place of the    |
 /// |         | ends                | call                                                      |
 /// | 13      | load or store of    | the same; a byte follows, and in it the highest bit is 1  |
@@ -25,8 +25,8 @@
 /// |         | compare that failed | failed                                                    |
 /// |         | an allocation       | the same; the byte is 251 + k, and k bytes of its size    |
 /// |         |                     | follow                                                    |
-/// | 15      | another site        | the site before: that of the next, if it is not the one   |
-/// |         |                     | that came last after the slot of the site before          |
+/// | 15      | another site        | the site before. It is the site of the next reference, if |
+/// |         |                     | not the one that last followed the slot of the site before|
 ///
 /// The other bits of the byte that follows 13 and 14 are the size if that is less than 120. Else
 /// they are 119 + k, and k bytes with the size follow.
@@ -43,8 +43,8 @@ namespace trace_ring::inline v1 {
 
 /// `update` is an atomic instruction that loads and stores: also a compare-and-exchange that has
 /// stored. One that has not is a `failed_compare`: it only loads, but processors take the cache
-/// line as for a store. An `allocation` references nothing: it tells that the program has got these
-/// bytes from an allocator.
+/// line as for a store. An `allocation` references no memory: it reports that the program has
+/// allocated these bytes.
 enum class reference_kind : std::uint8_t {
     load,
     store,
@@ -85,7 +85,7 @@ struct reference {
     std::uint64_t address = 0;  ///< of data: of the first byte
     std::uint64_t site = 0;
     reference_kind kind = reference_kind::load;
-    std::uint32_t size = 0;  ///< bytes of data, or of what was allocated; else 0
+    std::uint32_t size = 0;  ///< bytes of data, or allocated bytes; else 0
 
     friend constexpr bool operator==(const reference&, const reference&) noexcept = default;
 };
@@ -134,7 +134,7 @@ struct packed_references
             field<"place", std::uint32_t>,                 // one that the thread had for itself
             field<"sequence", std::uint32_t>, field<"packed", std::span<const std::uint8_t>>> {};
 
-/// The record of a trace that is analysed at once, and not kept. `plain` are words of
+/// The record of a trace that is analysed immediately and not kept. `plain` are words of
 /// plain_reference.
 struct plain_references
     : event<"references.plain", field<"thread", std::uint32_t>, field<"place", std::uint32_t>,
@@ -168,7 +168,7 @@ struct reference_memory {
     }
 };
 
-// Codes of what is packed, where they are not in meaning_of_code.
+// Codes of packed references that meaning_of_code does not have.
 inline constexpr unsigned block_code = 10;
 inline constexpr unsigned sized_code = 13;  // and the next one
 inline constexpr unsigned site_code = 15;
@@ -191,9 +191,9 @@ inline constexpr unsigned least_allocation = 124;
 
 /// What a code says.
 struct code_meaning {
-    bool makes_sense;  ///< as that of a reference
+    bool makes_sense;  ///< as the code of a reference
     reference_kind kind;
-    std::uint8_t size;  ///< 0 of data: it is told elsewhere
+    std::uint8_t size;  ///< 0 of data: another byte has it
 };
 struct plain_codes {
     code_meaning meaning[256]{};
@@ -388,8 +388,8 @@ private:
             number = number << 8 | static_cast<std::uint64_t>(from[i]);
         return number;
     }
-    /// What stands behind the difference of a reference of another kind or size. False: it makes no
-    /// sense.
+    /// Reads the bytes after the difference of a reference of another kind or size. False if they
+    /// make no sense.
     [[nodiscard, gnu::noinline]] static bool take_size(const std::byte* packed, std::size_t size,
                                                        std::size_t& at, reference& out) noexcept {
         if (at == size) return false;

@@ -46,8 +46,8 @@ public:
     cursor& operator=(const cursor&) = delete;
 
     /// The next item, which is good until the next call; null at the end. When following, null
-    /// means that there is nothing new: call again later. Throws std::bad_alloc, and whatever the
-    /// filter's condition throws.
+    /// means that there is nothing new: call again later. Throws std::bad_alloc, and passes on
+    /// exceptions of the filter's condition.
     [[nodiscard, gnu::always_inline]] const item* next() {
         if (left_ == 0) return next_entry();
         --left_;
@@ -156,7 +156,7 @@ private:
     }
 
     /// Sets `item_` and `left_` to the longest run of next records that are of one kind, come
-    /// before everything else and are wanted. False: none of the records passed is wanted.
+    /// before everything else and are wanted. False: it passed records that are not wanted.
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
         if (list.pass_unwanted()) return false;

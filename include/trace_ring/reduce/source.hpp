@@ -40,7 +40,7 @@
 namespace trace_ring::inline v1::reduce {
 
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
-/// last of them closes. Several threads may read at once.
+/// last of them closes. Several threads may read at the same time.
 class source {
 public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
@@ -92,7 +92,7 @@ public:
 
     /// The bytes of extents of `whole`, one after the other, as if they were a file: read where
     /// they are, at any alignment, without a copy. They end where `whole` has no more bytes. Memory
-    /// must not be written to meanwhile. Throws format_error if 64 bits cannot count the bytes.
+    /// must not change while this is used. Throws format_error if 64 bits cannot count the bytes.
     [[nodiscard]] static source of_extents(const source& whole, std::span<const extent> extents,
                                            std::string name) {
         auto parts = std::make_shared<extent_list>();

@@ -37,7 +37,7 @@ namespace trace_ring::inline v1::reduce {
 
 /// `unpack`, for the functions that make one: unpacks records that pack others
 /// (tables/packing.hpp). Movable: cursors and views stay good when it is moved, but must not
-/// outlive it. Not for two threads at once.
+/// outlive it. Not thread-safe.
 class trace_file {
 public:
     /// Throws std::system_error if the file cannot be opened, format_error if it is no trace file

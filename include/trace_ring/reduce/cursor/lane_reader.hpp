@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// One lane, read in either direction. The positions of two sub-buffers that can be read tell how
-/// much is missing between them; the loss is named after the reason why it cannot be read.
+/// One lane, read in either direction. The positions of two readable sub-buffers give the number of
+/// records that are missing between them; the cause of the loss is the reason why they cannot be
+/// read.
 /// @code
 ///   sub-buffers of the lane   |   A    |           |   B   |   C    |  written
 ///   positions                 0        4           9      12       15       17
@@ -69,8 +70,8 @@ public:
         if (!start_) start_ = what.start;
     }
 
-    /// Takes what the tables say of the lane. They match the sub-buffers listed so far: from here
-    /// on another cursor of the trace may read them again.
+    /// Copies the lane's entry in the tables, which matches the sub-buffers listed so far. After
+    /// that, another cursor of the trace may read the tables again.
     void match_tables() noexcept {
         if (lane_ == nullptr) return;
         newest_ = lane_->newest;

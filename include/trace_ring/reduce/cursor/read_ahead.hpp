@@ -229,7 +229,7 @@ protected:
         batch copies{};
         std::size_t number = none;  ///< of the part; none: free
         std::uint64_t used = 0;
-        std::size_t left = 0;  ///< not yet asked for
+        std::size_t left = 0;  ///< sub-buffers that `take` has not returned
     };
 
     /// A part of the plan, copied; null: not copied, and the cursor copies the sub-buffers itself.
@@ -251,7 +251,7 @@ protected:
         }
         return use(place);
     }
-    /// All sub-buffers of the part were asked for.
+    /// Called when `take` has asked for all sub-buffers of the part.
     virtual void release(held& place) { place.number = none; }
 
     void set_up(std::size_t places) {
@@ -270,8 +270,8 @@ protected:
         return std::span(plan_).subspan(number * size_,
                                         (std::min)(size_, plan_.size() - number * size_));
     }
-    /// False if too little of the last copies was used: otherwise lanes that are read in many
-    /// places at once would copy everything again and again.
+    /// False if too little of the last copies was used. Otherwise a reader that alternates between
+    /// many places would copy everything again and again.
     [[nodiscard]] bool may_copy(std::size_t number) noexcept {
         if (credit_ < part(number).size()) {
             ++credit_;

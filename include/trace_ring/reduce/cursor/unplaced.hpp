@@ -29,7 +29,7 @@ struct known_lane {
         }
         return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
     }
-    /// How many records before that end are known of: all, but for those that tables::excuse_lane
+    /// The number of known records before that end: all, except those that tables::excuse_lane
     /// leaves to the file's totals.
     [[nodiscard]] static std::uint64_t count(const lane_reader& of) noexcept {
         const position last = end(of);
@@ -54,7 +54,7 @@ struct known_lane {
         return all;
     }
     /// When following: reports losses that the lane's entry counts beyond those known, after its
-    /// last record. Sub-buffers that tell of them later do not report them again. True if there are
+    /// last record. Sub-buffers that count them later do not report them again. True if there are
     /// any.
     [[nodiscard]] static bool report_early(lane_reader& of) {
         const loss_counts known = lost(of);
@@ -76,7 +76,7 @@ struct known_lane {
 class gone_lanes {
 public:
     gone_lanes() = default;
-    /// From here on: `ring` as it is when the first sub-buffers are looked for.
+    /// Counts from `ring`, as it was read before the first look for sub-buffers.
     explicit gone_lanes(const ring_info& ring)
         : drained_(ring.folded_written - ring.folded_undrained) {}
 

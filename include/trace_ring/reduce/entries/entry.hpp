@@ -26,7 +26,7 @@ struct record_words {
 };
 
 /// A stretch of records, or a note: a note has no records, and `begin` is its number. An unwanted
-/// entry stands for `count` records in a row, of any kind, and has only the time of the one read
+/// entry represents `count` records in a row, of any kind, and has only the time of the one read
 /// last, in `latest`.
 struct entry : stretch {
     enum class answer : std::uint8_t { none, wanted, unwanted };

@@ -45,7 +45,7 @@ public:
         done_ = 0;
     }
 
-    /// Copies the sub-buffer in `slot`; entries stay as they are.
+    /// Copies the sub-buffer in `slot`; does not change the entries.
     [[nodiscard]] copy_result copy(const tables& in, std::uint64_t slot) {
         words_.resize(in.plan().sub_buffer_bytes / 8);
         offset_ = in.plan().bytes_for(slot);
@@ -71,7 +71,7 @@ public:
         ahead_.there = false;
         head_.tell(words_, commit);
     }
-    /// Takes over the copy of another list, which gets this one's memory; entries stay as they are.
+    /// Exchanges the copied sub-buffer with another list's; does not change the entries.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
         std::swap(unpacked_, other.unpacked_);
@@ -194,7 +194,7 @@ public:
     [[nodiscard]] bool ready() const noexcept { return forward_ ? at_ < entries_.size() : at_ > 0; }
     /// True if the next entry is records, false if it is a note.
     [[nodiscard]] bool records_next() const noexcept { return !entry_().is_note(); }
-    /// Whether the condition was asked for the next records already, and holds.
+    /// Whether the condition was checked for the next records, and holds.
     [[nodiscard]] bool chosen_next() const noexcept {
         return entry_().asked == entry::answer::wanted;
     }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The sub-buffers of each lane, as a first look at a trace file found them;
-/// and what a reader of them remembers, to tell what is missing.
+/// The sub-buffers of each lane, as a first look at a trace file found them, and what their reader
+/// keeps to report missing records.
 
 #include <algorithm>
 #include <array>
@@ -120,7 +120,7 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
 inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
                                                     loss_cause::nested, loss_cause::abandoned};
 
-/// Losses that a follower reported by the lane's entry, and of which a sub-buffer may tell later.
+/// Losses that a follower reported by the lane's entry, and that a sub-buffer may count later.
 struct early_losses {
     std::array<std::uint64_t, loss_cause_count> counts{};
 

@@ -110,8 +110,8 @@ public:
         }
         links.erase(links.begin(), first);
     }
-    /// Leaves out the sub-buffers that have none of these positions, by binary search, which reads
-    /// a logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
+    /// Leaves out the sub-buffers without any of these positions, by binary search, which reads a
+    /// logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
     void trim(chain& what, const position_range& range) const {
         auto& links = what.links;
         bool known = true;
@@ -326,7 +326,7 @@ private:
         link.nested = head.nested;
     }
 
-    /// False: the index does not tell, so the header must be read.
+    /// False: the index has no usable entry, so the header must be read.
     [[nodiscard]] bool by_index(const index_row& entry, std::uint64_t slot,
                                 found& out) const noexcept {
         out.lane = entry.lane;
@@ -347,7 +347,7 @@ private:
                now.state == static_cast<unsigned>(sub_buffer_state::reset);
     }
     /// Reads the header of the sub-buffer at `pos`, all words of which belong to it. False if the
-    /// sub-buffer is not there, or is replaced meanwhile.
+    /// sub-buffer is not there, or is replaced during the read.
     [[nodiscard]] bool read_whole(std::uint64_t offset, position pos, sub_buffer_copy& head,
                                   std::uint32_t& magic) const noexcept {
         const auto still_there = [&] {

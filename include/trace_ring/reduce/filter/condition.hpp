@@ -28,7 +28,7 @@ public:
     condition& operator=(const condition&) = delete;
     virtual ~condition() = default;
 
-    /// Whether it leaves out whole lanes by what the tables say of them. Then, as with any choice
+    /// Whether it leaves out whole lanes, by their entries in the tables. Then, as with any choice
     /// of lanes, losses without a lane are not reported.
     [[nodiscard]] virtual bool chooses_lanes() const { return false; }
     /// False: no record of this lane is wanted, and none is read.
@@ -45,7 +45,7 @@ public:
     /// Called for each sub-buffer by the reading thread, also if there is nothing to ask. May
     /// throw; reading can then continue where it was.
     virtual void pause() const {}
-    /// Chooses from a run that is not empty. May throw; it is then asked for the same run again.
+    /// Chooses from a run that is not empty. If it throws, it is called again with the same run.
     [[nodiscard]] virtual portion choose(const record_run& of) const = 0;
     /// Called when a number of records in a row are skipped without `choose`, because their event
     /// or thread is not wanted. May throw; it is then called again.

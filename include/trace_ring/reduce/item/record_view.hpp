@@ -5,7 +5,7 @@
 /// @file
 /// One record, and its fields. Properties that records of one kind share (their event, whether
 /// their fields can be read) are computed once for many; those of a single record (its time, its
-/// values) when they are asked for.
+/// values) on each call.
 
 #include <algorithm>
 #include <cstddef>
@@ -105,7 +105,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return {data_, size_ * size_of(type_)};
     }
-    /// Characters: the bytes as they are, without the zeros that fill up a fixed array. Empty for
+    /// Characters: the unchanged bytes, without the zeros that fill up a fixed array. Empty for
     /// other types.
     [[nodiscard]] std::string_view text() const noexcept {
         if (type_ != field_type::character) return {};
@@ -193,11 +193,11 @@ public:
     [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
         return shared_.high | (*words_ & 0xFFFFFFFFU);
     }
-    /// Its position in the lane, from 0: of an unpacked record, that of the record that packs it.
+    /// Its position in the lane, from 0. An unpacked record has the position of the packed record.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read: of an unpacked record, that of the record that
-    /// packs it.
+    /// Its offset in the file when it was read. An unpacked record has the offset of the packed
+    /// record.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;

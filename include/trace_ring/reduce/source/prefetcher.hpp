@@ -10,13 +10,13 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Memory that will be needed soon, to be fetched into the caches part by part while other work is
-/// done: fetched all at once, it would have to be waited for.
+/// Fetches memory that will be needed soon into the caches, part by part, while the caller does
+/// other work. If it fetched everything in one step, the processor would have to wait.
 class prefetcher {
 public:
     prefetcher() = default;
-    /// `down`: fetched from its end down, as it is part of a range that is read backward:
-    /// processors predict one row of accesses well.
+    /// `down`: from the end to the begin, for a reader that goes backward: processors predict a
+    /// sequence of accesses in one direction well.
     prefetcher(const std::byte* from, std::size_t bytes, bool down) noexcept
         : next_(down ? from + bytes - line : from),
           step_(down ? -std::ptrdiff_t{line} : std::ptrdiff_t{line}),

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Records that hold many other records in one field, packed. A reader returns them as they are,
+/// Records that hold many other records in one field, packed. A reader returns the packed record,
 /// unless its program gives it a `packing` that can unpack them (instrument/reference_packing.hpp).
 
 #include <cstddef>
@@ -20,7 +20,8 @@ struct filter;
 class record_view;
 class unpacked_records;
 
-/// Has no state, and must outlive the traces that use it. Several threads may call it at once.
+/// Has no state, and must outlive the traces that use it. Several threads may call it at the same
+/// time.
 class packing {
 public:
     packing() = default;
