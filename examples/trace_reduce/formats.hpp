@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The formats that trace-reduce writes items in, behind one interface. What each can bear is in
-/// options.hpp, which the command line is checked by. One more: a line there, and one in
+/// The formats that trace-reduce writes items in, behind one interface. options.hpp
+/// lists the options that each supports. A new format needs a line there, and one in
 /// make_format.
 
 #include <cstddef>
@@ -47,7 +47,7 @@ public:
     /// `places`: the names of places in its code, where the format shows them; null: none.
     virtual std::size_t add(const reduce::tables& in, std::string_view name,
                             exporter::address_names* places) = 0;
-    /// What stands before the first item.
+    /// Writes the text before the first item.
     virtual void begin(exporter::text_buffer& out) = 0;
     /// `took`: of the span that the record ends; null: not known.
     virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what,
@@ -58,7 +58,7 @@ public:
     virtual void commit() {}
 };
 
-/// Formats of lines, of which each file has a writer of its own.
+/// Formats of lines. Each file has a separate writer.
 template <class Writer>
 class line_format : public format {
 public:

@@ -73,7 +73,7 @@ public:
           complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
-        // Where each record is printed, that is nearly all there is to do, and it is done by one.
+        // If each record is printed, printing takes nearly all of the time, and one thread does it.
         const bool chosen = !wanted.where.empty() || !wanted.events.empty() ||
                             !wanted.threads.empty() || wanted.statistics;
         const unsigned jobs = wanted.jobs != 0 ? wanted.jobs
@@ -121,7 +121,7 @@ public:
         return item_;
     }
     void pop() noexcept { item_ = nullptr; }
-    /// Where the item at hand stands among those of other files.
+    /// The place of the current item among the items of other files.
     [[nodiscard]] std::int64_t key() const noexcept {
         return file_.time().order_ns(reduce::time_of(*item_));
     }

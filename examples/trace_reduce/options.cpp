@@ -2,7 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The command line of trace-reduce. In a file of its own: the parser takes long to compile.
+/// The command line of trace-reduce. It is a separate file because the parser takes long to
+/// compile.
 
 #include "options.hpp"
 #include "position/when_text.hpp"
@@ -84,7 +85,7 @@ void choose_threads(const std::vector<std::string>& threads, options& into) {
     into.where = into.where.empty() ? any : '(' + any + ") and (" + into.where + ')';
 }
 
-/// Throws if the format cannot bear what is asked of it.
+/// Throws if the format does not support an option.
 void check_format(const options& wanted) {
     for (const auto& facts : known_formats) {
         if (facts.value != wanted.format) continue;

@@ -69,7 +69,7 @@ inline const char* clock_name(std::uint32_t clock) {
     return clock < 4 ? names[clock] : "unknown";
 }
 
-/// Records that were begun and never committed. Nothing is said where there is no sign of one.
+/// Records that were begun and never committed. Prints nothing if there is no sign of one.
 inline void print_unfinished(text_buffer& out, const reduce::trace_file& file,
                              exporter::text_writer& times) {
     const char* before = "\n";

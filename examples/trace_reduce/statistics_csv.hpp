@@ -12,7 +12,7 @@
 /// - field: figures of a field's numbers, or of spans' durations (field `duration`, with `unit`);
 ///   value: one of its most frequent values and how often it came
 /// - bucket: of a histogram, from `from` to below `to`, or one `value`
-/// - group: records of one value of --by; an empty `value` is that of all that are not listed
+/// - group: records of one value of --by; an empty `value` stands for all others
 
 #include <array>
 #include <cstddef>

@@ -23,7 +23,7 @@ struct unfinished_record {
     std::uint64_t offset = 0;                 ///< where in the file
     /// True: bytes of it are there. False: they may be older, as the sub-buffer was in use before.
     bool certain = false;
-    /// By its header; null if the header is not there yet or cannot be that of a later record.
+    /// By its header; null if the header is not there yet or cannot belong to a later record.
     const reduce::event_type* type = nullptr;
     std::uint64_t time = 0;  ///< by its header, in ticks; only with `type`
 };
@@ -34,9 +34,9 @@ struct unfinished_record {
 ///
 /// Bytes there surely belong to such a record only if the sub-buffer had not been used before, as
 /// it was zero then. Otherwise they may be older, since no sub-buffer is cleared when it is used
-/// again. The record's header may still tell: one whose time is before the last committed record's
-/// was not begun after it. But the header has only the lower half of the clock, which wraps within
-/// seconds, so an older record may look new, and such a record is never `certain`.
+/// again. The record's header may still show it: one whose time is before the last committed
+/// record's was not begun after it. But the header has only the lower half of the clock, which
+/// wraps within seconds, so an older record may look new, and such a record is never `certain`.
 ///
 /// There is at most one for each lane. It may also have been discarded, or left by a jump. In a
 /// live file it may be committed a moment later.

@@ -6,7 +6,7 @@
 /// Writes items as a Perfetto trace: packets of Protocol Buffers that ui.perfetto.dev and its
 /// trace_processor read, of any length, as a stream. It is used as chrome_writer is.
 ///
-/// - A thread is a track with a thread descriptor, and a sequence of packets of its own; any other
+/// - A thread is a track with a thread descriptor, and a separate sequence of packets; any other
 ///   line (viewer/tracks.hpp) is a track of the process. Names are sent once for each sequence
 ///   (interned), and again after a loss: its packet says that one before it was dropped, and begins
 ///   the sequence's state anew.

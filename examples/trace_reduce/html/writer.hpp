@@ -180,8 +180,8 @@ private:
     static void leave_open(origin& in, const reduce::lane_info* lane) {
         if (lane != nullptr) in.spans.gap(*lane, [](const auto&) {});
     }
-    /// Of an end: how many items before it stands its begin, and 1; 1 if it is not known which it
-    /// is as spans did not nest, 0 if it is lost.
+    /// Of an end: 1 and the number of items between its begin and it; 1 if the begin is not known
+    /// as spans did not nest, 0 if it is lost.
     [[nodiscard]] std::uint64_t begin_of(origin& in, const reduce::record_view& record) {
         if (!record.known()) return 0;
         const auto found = in.spans.end(record, [](const auto&) {});
@@ -194,8 +194,8 @@ private:
         out += "</script>\n";
     }
 
-    /// Of a process that neither closed its trace nor runs: broken. Another machine's process does
-    /// not run here, nor does that of a copy that was made before its end.
+    /// Of a process that neither closed its trace nor runs: broken. The process of another
+    /// machine's trace, or of a copy that was made before its end, does not run here.
     [[nodiscard]] static const char* how_it_ended(const reduce::process_info& process) {
         using trace_ring::layout::presence;
         if (process.departed != 0) return "closed";

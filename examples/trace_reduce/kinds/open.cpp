@@ -79,7 +79,7 @@ void open_core(const reduce::source& file, opened_files& into, complaints& compl
     complain.damage(core.name(), 0, what);
 }
 
-/// Calls `use(source, kind)`, and complains of what cannot be.
+/// Calls `use(source, kind)`, and reports failures.
 template <class Use>
 void with_file(const std::string& path, const record::cptrap_lengths& lengths, bool as_spool,
                complaints& complain, const Use& use) {

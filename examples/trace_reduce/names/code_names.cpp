@@ -26,7 +26,7 @@ namespace trace_reduce::names {
 struct module : symbols::loaded_module {
     std::uint32_t pid = 0;
     std::uint32_t told_by = 0;  ///< a process that is another one; 0: it is the same
-    std::uint64_t time = 0;     ///< when it was told, in ticks
+    std::uint64_t time = 0;     ///< when it was recorded, in ticks
 
     friend bool operator==(const module&, const module&) = default;
 };
@@ -150,7 +150,7 @@ std::string_view code_names::name_of(const reduce::record_view& record, std::uin
     if (std::any_of(known_->modules.begin(), known_->modules.end(),
                     [pid](const module& each) { return each.told_by == pid; }))
         pid = static_cast<std::uint32_t>(record.field("pid").u64());
-    // The last that was told before, or the first one, as modules may be told late.
+    // The last one recorded before, or the first one, as modules may be recorded late.
     const module* there = nullptr;
     for (const module& each : known_->modules) {
         if (several_ && each.pid != pid) continue;

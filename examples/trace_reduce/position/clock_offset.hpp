@@ -13,9 +13,9 @@
 /// @endcode
 /// The least r' - s of all messages and the greatest s' - r bound the offset: the tightest pair in
 /// each direction, as NTP chooses the exchange with the least delay. The estimate is the middle;
-/// its uncertainty is half the width, which is half of the two shortest delays together. One
-/// direction alone gives one bound, whatever the delays are. If the bounds cross, a clock drifted,
-/// or some pairs do not belong together.
+/// its uncertainty is half the width, which is half of the two shortest delays together. Messages
+/// in one direction give one bound, for any delays. If the bounds cross, a clock drifted, or some
+/// pairs do not belong together.
 /// @code
 ///   trace_reduce::clock_offset offset;
 ///   offset.forth(sent_here, received_there);

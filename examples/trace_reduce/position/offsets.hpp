@@ -33,8 +33,8 @@ public:
     offsets(const inputs& from, const options& wanted, complaints& complain)
         : from_(from), wanted_(wanted), complain_(complain), placed_(from.size()) {}
 
-    /// Shifts the files' dates, and tells: on stderr, and in `out` as comments or JSON lines.
-    /// False: something is wrong, and was complained of.
+    /// Shifts the files' dates, and reports that on stderr, and in `out` as comments or JSON lines.
+    /// False: something is wrong, and was reported.
     [[nodiscard]] bool apply(exporter::text_buffer& out) {
         if (!wanted_.offsets.empty() && !apply_given()) return false;
         if (!wanted_.matches.empty() && !apply_matching()) return false;
@@ -138,8 +138,8 @@ private:
                          "left out\n",
                          static_cast<unsigned long long>(ambiguous));
         }
-        // The first file's clock is the measure, and that of those with a given offset. Others
-        // follow one after the other, each by the surest of those whose clock is known by then.
+        // The first file's clock is the reference, and the clocks of files with a given offset. The
+        // others follow one after the other, each by the most certain of the known clocks.
         std::vector<std::uint64_t> off(from_.size());  // the uncertainty of each
         std::vector<std::int64_t> shift(from_.size());
         placed_[0] = true;
@@ -204,7 +204,7 @@ private:
                              "together (--offset sets an offset)");
             return false;
         }
-        // What was said of the clock by is for its dates as they are in the file.
+        // The offset refers to the dates that the file has.
         const std::int64_t ns = shift[best.by] - found.ahead();
         from_[best.to]->file().shift_realtime(ns);
         shift[best.to] = ns;
@@ -243,8 +243,8 @@ private:
         return true;
     }
 
-    /// Files of one machine, since one start of it, have the same distance between the clock that
-    /// was never set and the one that tells dates, but for how the latter was put right.
+    /// Files of one machine, since one start of it, have the same distance between the monotonic
+    /// clock and the dates, except for corrections of the date.
     void note_strangers() const {
         constexpr std::int64_t set_at_most = 1'000'000'000;
         std::optional<std::int64_t> first;

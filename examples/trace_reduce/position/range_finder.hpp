@@ -45,8 +45,8 @@ struct time_extent {
     std::uint64_t last = 0;   ///< of the last record
 };
 
-/// By the tables as they are: reads the index, and the sub-buffers that may hold the last record.
-/// Linear in the sub-buffers, plus a few copies of them.
+/// By the tables as they were read last: reads the index, and the sub-buffers that may hold the
+/// last record. Linear in the sub-buffers, plus a few copies of them.
 [[nodiscard]] inline time_extent extent_of(const reduce::tables& in) {
     struct end {
         std::uint64_t latest = 0;
@@ -139,7 +139,7 @@ public:
         std::optional<reduce::position_range> of{};  ///< if set, only these positions
         std::optional<std::int64_t> date{};          ///< ns since 1970, if it was given as a date
     };
-    /// Finds a place; nothing if the trace cannot tell it, as when its clock is not known.
+    /// Finds a place; nothing if the trace does not have it, or if its clock is not known.
     /// `shared`: the span of several traces read together, to which times and shares then refer.
     [[nodiscard]] std::optional<place> find(const when& what,
                                             const std::optional<common_span>& shared = {}) const {

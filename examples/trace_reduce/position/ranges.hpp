@@ -28,8 +28,8 @@ public:
            complaints& complain)
         : from_(from), wanted_(wanted), complain_(complain) {}
 
-    /// Limits what is read of each file. Tells of those that have nothing in the range. False:
-    /// something cannot be told, and was complained of.
+    /// Limits what is read of each file. Reports those that have nothing in the range. False:
+    /// a place cannot be found, and was reported.
     [[nodiscard]] bool apply() {
         if (wanted_.from.empty() && wanted_.to.empty()) return true;
         if (!of_traces("--from ", wanted_.from) || !of_traces("--to ", wanted_.to)) return false;
@@ -56,14 +56,14 @@ public:
                     return false;
                 }
             }
-            // What is told of each when it is followed would be that nothing has come yet.
+            // A file that is followed may have records in the range later.
             if (!wanted_.follow && finders_[i].outside(what)) note_outside(i);
         }
         return true;
     }
 
 private:
-    /// The command line was checked: what is none of these is a place in a CPTRAP file.
+    /// The command line was checked: other texts are places in a CPTRAP file.
     [[nodiscard]] bool of_traces(const char* option, const std::string& text) {
         if (text.empty() || parse_when(text)) return true;
         complain_.system(option + text + ": of a trace a place is " + std::string(forms_of_when));

@@ -36,12 +36,12 @@ namespace trace_reduce {
 
 namespace reduce = trace_ring::reduce;
 
-/// Memory: four batches for each helper beside those of reduce::read_ahead, each of at most 64 KiB
-/// and what they decode to (at worst seven times that, of records without fields; 120 times, of
+/// Memory: four batches for each helper in addition to reduce::read_ahead's, each of at most 64 KiB
+/// and its decoded entries (at worst seven times that, of records without fields; 120 times, of
 /// packed references).
 ///
-/// Helpers read the trace's tables, which nobody may bring up to date meanwhile: no `refresh`, no
-/// other cursor. They take no signals. A process that forks has them in the parent only: there the
+/// Helpers read the trace's tables, which must not change while they run: no `refresh`, no other
+/// cursor. They take no signals. A process that forks has them in the parent only: there the
 /// cursor must be let go.
 class reading_threads final : public reduce::read_ahead {
 public:

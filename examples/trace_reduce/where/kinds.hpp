@@ -145,7 +145,8 @@ template <class All, class Name>
 
 [[nodiscard]] kind_of find_kind(const expression& what, const event_type* type, bool as_text);
 
-/// The operands of an operator, each looked at once: nested operators must not multiply the work.
+/// The operands of an operator, each visited only once: nested operators must not multiply the
+/// work.
 struct operands {
     kind_of all{kind::number};  ///< missing if one is; wrong if one is, or is no number
     std::vector<kind> each{};

@@ -62,7 +62,7 @@ public:
     expression_bounds(const expression_bounds&) = delete;
     expression_bounds& operator=(const expression_bounds&) = delete;
 
-    /// Whether it may leave out lanes by what the tables say of them.
+    /// Whether it may leave out lanes by their entries in the tables.
     [[nodiscard]] bool chooses_lanes() const noexcept {
         return (leaf_ && leaf_->constant() != truth::yes) ||
                std::any_of(parts_.begin(), parts_.end(),
@@ -170,7 +170,7 @@ private:
     bool uses_thread_ = false;
 };
 
-/// For one trace, whose tables must outlive it. Not for two threads at once. It throws
+/// For one trace, whose tables must outlive it. Not thread-safe. It throws
 /// std::length_error if its code for an event is longer than code may be, when it is made or asked:
 /// check.hpp finds out beforehand.
 class predicate : public condition {

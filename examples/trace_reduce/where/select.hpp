@@ -54,9 +54,8 @@ struct wrong_expression : std::runtime_error {
     return std::get<expression>(std::move(found));
 }
 
-/// What is asked of records, if anything, by someone who looks up now and then: `look` is told how
-/// many records are dealt with next, and may throw; what was read so far is read, and the same
-/// records come next.
+/// The condition on records, if any, which calls `look` regularly with the number of records that
+/// are handled next. `look` may throw; then reading can continue with the same records.
 class attentive : public reduce::condition {
 public:
     /// Wants everything, and looks at nothing: for a helper of the thread that looks.
@@ -70,7 +69,7 @@ public:
     }
 
     /// Selects spans by either end (whole_spans.hpp). Reads the trace, unless no span can be wanted
-    /// or it is followed: then only what was read tells which ends are wanted.
+    /// or it is followed: then only the records read so far decide which ends are wanted.
     void select_spans(const reduce::trace_file& in, bool follow) {
         if (!asks_) return;
         follow_ = follow;
@@ -158,7 +157,7 @@ private:
     std::optional<expression> what_;
     std::optional<trace_reduce::where::predicate> asks_;
     std::function<void(std::size_t)> look_;
-    mutable std::optional<span_durations> durations_;  // if they are asked for
+    mutable std::optional<span_durations> durations_;  // if the condition uses them
     std::shared_ptr<whole_spans> spans_;               // null: records are selected one by one
     bool follow_ = false;
 };
@@ -215,7 +214,7 @@ void select(const Inputs& inputs, const Refers& refers, const std::string& text,
         } catch (const interruption&) {
             // Reading stops at the first look, too.
         }
-        // A clock that goes on is known better later; then bounds of now would be wrong.
+        // Later readings of a running clock are more exact, so bounds computed now would be wrong.
         if (!follow && !file.live()) {
             if (const auto ticks = asks->ticks()) {
                 filter.from = std::max(filter.from, ticks->low);

@@ -38,7 +38,7 @@ public:
     using form = trace_reduce::where::form;
     using truth = trace_reduce::where::truth;
 
-    /// Whether `duration` is asked for, and is no field.
+    /// Whether the condition uses `duration`, and no field has that name.
     [[nodiscard]] static bool asked(const expression& what, const reduce::tables& in) {
         const auto& types = in.events().types();
         return names(what) && std::none_of(types.begin(), types.end(), [](const auto& type) {

@@ -67,7 +67,7 @@ public:
     [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
     /// Ticks that some hundred sub-buffers span; all of them if there are few.
     [[nodiscard]] std::uint64_t stretch() const noexcept { return stretch_; }
-    /// What is lost, as far as the file's tables and the first sub-buffer of each lane tell.
+    /// The losses, as far as the file's tables and the first sub-buffer of each lane count them.
     [[nodiscard]] const trace_ring::loss_counts& lost() const noexcept { return lost_; }
     [[nodiscard]] exporter::text_writer& writer_of(exporter::time_format format) noexcept {
         return times_[static_cast<std::size_t>(format)];
@@ -177,8 +177,8 @@ public:
         return first_at(all_[i].file().time(),
                         [&](std::uint64_t at) { return key_of(i, at) >= key; });
     }
-    /// The first ticks of a clock at which `reached`, which stays true from then on. Asked of no
-    /// more than a hundred years after the clock was read: dates do not go on for ever.
+    /// The first ticks of a clock at which `reached`, which stays true from then on. Looks no
+    /// further than a hundred years after the clock was read.
     template <class Reached>
     [[nodiscard]] static std::uint64_t first_at(const reduce::timeline& time,
                                                 const Reached& reached) {

@@ -4,8 +4,8 @@
 
 /// @file
 /// Writes Protocol Buffers, and has the numbers of Perfetto's. A field is a key (its number and the
-/// kind of its value), then the value: a varint of 7 bits a byte, 8 bytes, or a length and that
-/// many bytes (perhaps a message).
+/// kind of its value), then the value: a varint of 7 bits a byte, 8 bytes, or a length and as
+/// many bytes (for example a message).
 
 #include <bit>
 #include <cstddef>

@@ -8,7 +8,7 @@
 ///
 /// - Times are dates in nanoseconds, as all formats have them. Without a clock: ticks.
 /// - reduce/span/pairs.hpp says which end belongs to which begin. A span that does not nest with
-///   others of its thread, or ends in another, gets a line of its own, which is free again when it
+///   others of its thread, or ends in another, gets a separate line, which is free again when it
 ///   has ended. Such spans are found before reading, but not in a trace that is followed: there the
 ///   end becomes a mark that says so.
 /// - A span whose begin is lost is a mark at its end. A span whose end is lost ends with the span
@@ -140,7 +140,7 @@ private:
         from_ = from;
     }
 
-    /// The track, after the writer was told of it if it, or its process, is new.
+    /// The track, after the writer was called for it if it, or its process, is new.
     [[nodiscard]] viewer_track& told(viewer_track& track) {
         if (!tracks_.any_new()) return track;
         for (; processes_told_ < tracks_.processes().size(); ++processes_told_) {

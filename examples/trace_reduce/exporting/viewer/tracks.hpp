@@ -7,11 +7,11 @@
 /// the marks, spans and samples that every timeline format shows on them (viewer/stage.hpp).
 ///
 /// Viewers know a thread by its ids and let the spans of one line nest. So everything that would
-/// break the nesting gets a line of its own, with a made-up id that no thread of Linux has: records
+/// break the nesting gets a separate line, with a made-up id that no thread of Linux has: records
 /// made inside an open record (depth above 0), another trace of the same thread, lanes whose thread
 /// is not known, the records after a clock was set back, and spans that do not nest.
 ///
-/// A process is an entry in a trace's table of processes, whatever its id: two may have the same
+/// A process is an entry in a trace's table of processes, not an id: two may have the same id
 /// (on two machines, in two containers, or one after the other). Entries of two traces are one
 /// process if id, name and begin are the same.
 
@@ -202,7 +202,7 @@ private:
         used_.insert({process.id, static_cast<std::uint32_t>(track.id)});
         track.name = std::move(name);
         tracks_.push_back(std::move(track));
-        any_new_ = true;  // also of a process: it has a track at once
+        any_new_ = true;  // also of a process: its first track is this one
         return tracks_.back();
     }
 
@@ -272,7 +272,7 @@ private:
     line* last_ = nullptr;
 };
 
-/// One event type, as it is drawn.
+/// How one event type is drawn.
 struct viewer_event {
     std::size_t number = 0;  ///< in the order in which they appeared
     const reduce::event_type* type = nullptr;

@@ -5,7 +5,7 @@
 /// @file
 /// Compiles a condition for the records of one event to byte code. What the dictionary decides is
 /// decided here; a field at a fixed place, or the time, that is compared with constants becomes a
-/// range of keys (ranges.hpp); other numbers are compared exactly, whatever they are of.
+/// range of keys (ranges.hpp); other numbers are compared exactly, whatever their types.
 /// @code
 ///   const condition_code code = compile(expression, {tables, &type, true});
 ///   if (!code.constant()) use(code.ask(run, 0, 64));
@@ -75,7 +75,7 @@ private:
         return truth::unknown;
     }
 
-    /// The opposite of what was compiled last.
+    /// The opposite of the condition compiled last.
     [[nodiscard]] decided turned(const decided& known) {
         if (known) return static_cast<truth>(2 - static_cast<int>(*known));
         code_.turn();

@@ -42,7 +42,7 @@ enum class truth : std::uint8_t { no, unknown, yes };
 
 class condition_code {
 public:
-    /// The tables must outlive it, and so must what is asked for.
+    /// The tables and the expression must outlive it.
     explicit condition_code(const tables& in) noexcept : in_(&in) {}
     condition_code(condition_code&&) = default;
     condition_code& operator=(condition_code&&) = default;
@@ -94,8 +94,8 @@ public:
     /// A place in the code.
     [[nodiscard]] std::size_t here() const noexcept { return code_.size(); }
     void take_back(std::size_t to) { code_.resize(to); }
-    /// Before the code from there on: it is skipped where the truth on the stack is this one. Where
-    /// it goes on is not known yet.
+    /// Before the code from there on: it is skipped if the truth on the stack is this one. The
+    /// target is not known yet.
     [[nodiscard]] std::size_t skip(std::size_t before, std::uint64_t if_truth) {
         std::vector<point::instruction> put{{point::op::copy}};
         if (if_truth == point::truth_yes) put.push_back({point::op::invert});
@@ -155,7 +155,7 @@ public:
     /// All records have one answer, and none is asked.
     void decide(truth what) noexcept { constant_ = what; }
 
-    // --- Run; not by two threads at once ---
+    // --- Run; by one thread at a time ---
 
     /// The answer, if it is the same for all records.
     [[nodiscard]] std::optional<truth> constant() const noexcept { return constant_; }

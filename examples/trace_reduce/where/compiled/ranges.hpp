@@ -134,8 +134,8 @@ inline void unite(std::vector<range>& ranges) {
     if (!ranges.empty()) ranges.resize(kept + 1);
 }
 
-// Times become ranges of ticks where the clock allows it: then no record's time is computed, and
-// the index tells which sub-buffers have no such record.
+// Times become ranges of ticks if the clock allows it: then no record's time is computed, and the
+// index shows which sub-buffers have no such record.
 
 /// The time since the trace began, in ns; nothing if ticks cannot be converted to ns.
 [[nodiscard]] inline std::optional<std::int64_t> since_begin(const timeline& time,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a condition asks the records of one event for, beside what lies at a fixed place in each:
+/// The values that a condition needs from the records of one event, besides those at fixed places:
 /// numbers and texts that are found for each record or lane, and ranges of keys. The context of the
 /// condition's byte code.
 /// @code
@@ -53,7 +53,7 @@ struct text_question {
     std::vector<record_value> texts{};
     const std::string* glob = nullptr;
 
-    /// Whether nothing is asked for.
+    /// Whether it needs no values of records.
     [[nodiscard]] bool is_constant() const noexcept {
         return std::all_of(texts.begin(), texts.end(),
                            [](const record_value& each) { return each.constant != nullptr; });
@@ -80,8 +80,8 @@ struct questions {
 inline constexpr std::uint32_t word_of_ticks = 0;
 inline constexpr std::uint32_t word_of_texts = 1;
 
-/// Up to 64 records of a run, or a lane without a record, which is asked for what all its records
-/// have alike.
+/// Up to 64 records of a run, or a lane without a record, for the values that all its records
+/// share.
 class record_batch {
 public:
     record_batch(const questions& what, const tables& in, const lane_info& lane) noexcept
@@ -104,7 +104,7 @@ public:
                                     column& into) const noexcept {
         const key_ranges& of = what_.ranges[n];
         if (of.all.size() != 1 || impl::is_real(of.type)) return false;
-        // The difference of two signed words is that of their keys.
+        // The difference of two signed words equals the difference of their keys.
         const std::uint64_t low = of.all[0].low ^ (impl::is_signed(of.type) ? impl::top_bit : 0);
         const std::uint64_t reach = of.all[0].high - of.all[0].low;
         load(type, at, into,

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What the names of an expression are for the records of one event: where their fields lie, and
-/// what else is asked for them.
+/// Resolves the names of an expression for the records of one event: the places of their fields,
+/// and the other values.
 /// @code
 ///   const record_names names({tables, &type, true});
 ///   if (const auto word = names.word_of(expression::of_name("price"))) use(word->at);
