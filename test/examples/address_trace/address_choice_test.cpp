@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include <examples/trace_clauses/clause_programs.hpp>
 #include "address_program.hpp"
-#include "clause_programs.hpp"
 
 BOOST_AUTO_TEST_SUITE(address_trace_choice)
 

@@ -14,8 +14,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <recorder/scratch.hpp>
-#include "clause_programs.hpp"
 
 namespace address_program {
 

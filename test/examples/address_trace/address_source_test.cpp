@@ -23,7 +23,7 @@
 #include <address_trace/report/source_text.hpp>
 #include <recorder/scratch.hpp>
 
-#include "clause_programs.hpp"
+#include <examples/trace_clauses/clause_programs.hpp>
 
 BOOST_AUTO_TEST_SUITE(address_source)
 

@@ -11,8 +11,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/clause_programs.hpp>
-#include <examples/clause_types.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
+#include <examples/trace_clauses/clause_types.hpp>
 #include <trace_clauses/types/dwarf_types.hpp>
 
 namespace clause_types {

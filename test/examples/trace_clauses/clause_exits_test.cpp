@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <recorder/scratch.hpp>
 
 BOOST_AUTO_TEST_SUITE(clause_exits)

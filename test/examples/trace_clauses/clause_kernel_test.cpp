@@ -39,8 +39,8 @@
 
 #include <trace_ring/point/clauses.hpp>
 
-#include <examples/clause_programs.hpp>
-#include <examples/narrow_code.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
+#include <examples/trace_clauses/narrow_code.hpp>
 #include <point/random_code.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>

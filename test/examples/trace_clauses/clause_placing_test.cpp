@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <recorder/scratch.hpp>
 
 BOOST_AUTO_TEST_SUITE(clause_placing)

@@ -17,7 +17,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <trace_clauses/points/program_file.hpp>
 
 namespace clause_points {

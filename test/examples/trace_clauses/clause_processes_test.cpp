@@ -13,7 +13,7 @@
 #include <ctime>
 #include <string>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <recorder/scratch.hpp>
 
 BOOST_AUTO_TEST_SUITE(clause_processes)

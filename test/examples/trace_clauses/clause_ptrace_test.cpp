@@ -33,7 +33,7 @@
 
 #include <trace_ring/point/clauses.hpp>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <trace_clauses/ptrace/by_hand.hpp>

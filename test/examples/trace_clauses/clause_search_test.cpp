@@ -21,7 +21,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <launching/find_program.hpp>
 #include <recorder/scratch.hpp>
 #include <trace_clauses/points/candidates.hpp>

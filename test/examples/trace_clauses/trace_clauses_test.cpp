@@ -27,7 +27,7 @@
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
-#include <examples/clause_programs.hpp>
+#include <examples/trace_clauses/clause_programs.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <recorder/system_calls.hpp>

@@ -17,7 +17,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/browsed_spools.hpp>
+#include <examples/trace_reduce/browsed_spools.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_reduce/browse/spools/spool_model.hpp>
 #include <trace_reduce/options.hpp>

@@ -15,7 +15,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/pseudo_terminal.hpp>
+#include <examples/trace_reduce/pseudo_terminal.hpp>
 #include <reduce/scratch_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(browse_spools_terminal)

@@ -15,7 +15,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/pseudo_terminal.hpp>
+#include <examples/trace_reduce/pseudo_terminal.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/recorder/recorder.hpp>

@@ -16,7 +16,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/das_images.hpp>
+#include <examples/trace_reduce/das_images.hpp>
 #include <proof.hpp>
 #include <reduce/core/core_builder.hpp>
 #include <reduce/scratch_file.hpp>

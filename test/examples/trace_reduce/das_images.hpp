@@ -16,7 +16,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/trace_reduce_run.hpp>
+#include <examples/trace_reduce/trace_reduce_run.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/das/table.hpp>

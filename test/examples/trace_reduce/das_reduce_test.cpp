@@ -16,7 +16,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <das_trace/traced_entry.hpp>
-#include <examples/das_images.hpp>
+#include <examples/trace_reduce/das_images.hpp>
 #include <exporter/json_check.hpp>
 #include <reduce/scratch_file.hpp>
 

@@ -3,7 +3,7 @@
 
 /// @file
 /// The page where no browser is needed to judge it: what is in it, and what must not be. What a
-/// browser makes of it, test/examples/page.py says.
+/// browser makes of it, test/examples/trace_reduce/page.py says.
 
 #include <cstdint>
 #include <string>

@@ -13,7 +13,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/trace_reduce_run.hpp>
+#include <examples/trace_reduce/trace_reduce_run.hpp>
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>

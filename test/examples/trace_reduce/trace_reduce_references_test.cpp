@@ -17,7 +17,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <examples/trace_reduce_run.hpp>
+#include <examples/trace_reduce/trace_reduce_run.hpp>
 #include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <record/packing.hpp>

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "recorder/library.hpp"
+#include "recorder/site/library.hpp"
 
 #if defined(LIBRARY_ALONE)
 #define EXPORTED extern "C" __attribute__((visibility("default")))

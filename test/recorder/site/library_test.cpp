@@ -27,8 +27,8 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
-#include <recorder/library.hpp>
 #include <recorder/scratch.hpp>
+#include <recorder/site/library.hpp>
 
 BOOST_AUTO_TEST_SUITE(libraries)
 

@@ -5,7 +5,7 @@
 /// A library that records into the recorders of others. With MODULE_HOST it constructs some, too;
 /// with MODULE_BY_CPU it constructs one by processor, which takes more thread-local words.
 
-#include "recorder/module.hpp"
+#include "recorder/site/module.hpp"
 
 #if defined(MODULE_BY_CPU)
 #include <variant>

@@ -27,8 +27,8 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
-#include <recorder/module.hpp>
 #include <recorder/scratch.hpp>
+#include <recorder/site/module.hpp>
 
 BOOST_AUTO_TEST_SUITE(modules_of_a_program)
 

@@ -4,7 +4,7 @@
 #define FILES_EVENT "other"
 #define FILES_FIELD "m"
 #define FILES_COUNTED true
-#include <recorder/same_name.hpp>
+#include <recorder/site/same_name.hpp>
 
 bool record_in_other_file(trace_ring::recorder& to, std::uint64_t n) {
     return record_same_names(to, n);

@@ -18,7 +18,7 @@
 #define FILES_EVENT "one"
 #define FILES_FIELD "n"
 #define FILES_COUNTED false
-#include <recorder/same_name.hpp>
+#include <recorder/site/same_name.hpp>
 
 BOOST_AUTO_TEST_SUITE(structs_of_one_name)
 
