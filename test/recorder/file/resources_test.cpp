@@ -915,9 +915,8 @@ namespace {
 class listed_calls {
 public:
     explicit listed_calls(const std::string& when) {
-        const auto page =
-            std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
-            "include/trace_ring/recorder/README.md";
+        const auto page = std::filesystem::path(__FILE__).parent_path() /
+                          "../../../include/trace_ring/recorder/README.md";
         std::ifstream in(page);
         std::vector<std::vector<std::string>> others;
         bool of_machines = false;
