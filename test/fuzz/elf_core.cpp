@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
-#include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/read_all.hpp>
 #include <trace_reduce/core/core_traces.hpp>

@@ -15,9 +15,9 @@
 #include <utility>
 #include <variant>
 
+#include <examples/trace_reduce/where/where_trace.hpp>
 #include <expressions/parse.hpp>
 #include <fuzz/targets.hpp>
-#include <reduce/where_trace.hpp>
 #include <trace_clauses/language/compile.hpp>
 #include <trace_reduce/where/check.hpp>
 #include <trace_reduce/where/predicate.hpp>

@@ -4,12 +4,12 @@
 /// @file
 /// Any bytes, taken for a trace file and read in every way there is. It is refused with an offset
 /// in it, or read to its end; what is read keeps the promises of reduce/read_all.hpp, and what is
-/// made of it those of its format (exporter/formats.hpp).
+/// made of it those of its format (exporting/formats.hpp).
 
 #include <algorithm>
 #include <cstring>
 
-#include <exporter/formats.hpp>
+#include <examples/trace_reduce/exporting/formats.hpp>
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>

@@ -17,12 +17,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/where/where_trace.hpp>
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
 #include <reduce/scratch_file.hpp>
 #include <reduce/told.hpp>
-#include <reduce/where_trace.hpp>
 #include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/reading/threads.hpp>
 #include <trace_reduce/where/names.hpp>

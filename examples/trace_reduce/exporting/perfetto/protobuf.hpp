@@ -81,7 +81,7 @@ struct proto {
 
 // The numbers of the fields and values of Perfetto's messages that the exporter writes. They are
 // part of its public format, in which numbers never change their meaning.
-// test/exporter/perfetto.proto has the same as a schema for protoc.
+// test/examples/trace_reduce/exporting/perfetto.proto has the same as a schema for protoc.
 struct perfetto {
     using number = std::uint32_t;
     struct trace {

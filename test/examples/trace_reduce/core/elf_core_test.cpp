@@ -15,7 +15,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <reduce/core/core_builder.hpp>
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>

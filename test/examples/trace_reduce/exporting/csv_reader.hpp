@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Reads CSV to the letter of RFC 4180, and undoes what exporter/csv.hpp does to text.
+/// Reads CSV to the letter of RFC 4180, and undoes what exporting/csv.hpp does to text.
 
 #include <map>
 #include <stdexcept>

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <exporter/csv_reader.hpp>
+#include <examples/trace_reduce/exporting/csv_reader.hpp>
+#include <examples/trace_reduce/exporting/perfetto_reader.hpp>
 #include <exporter/json_check.hpp>
-#include <exporter/perfetto_reader.hpp>
 #include <trace_reduce/exporting/chrome.hpp>
 #include <trace_reduce/exporting/csv.hpp>
 #include <trace_reduce/exporting/perfetto.hpp>

@@ -22,7 +22,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <exporter/formats.hpp>
+#include <examples/trace_reduce/exporting/formats.hpp>
 #include <proof.hpp>
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>

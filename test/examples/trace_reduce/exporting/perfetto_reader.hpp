@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Reads what exporter/perfetto.hpp writes, as a viewer must: by the numbers of perfetto.proto,
+/// Reads what exporting/perfetto.hpp writes, as a viewer must: by the numbers of perfetto.proto,
 /// with the state that each sequence has. What a viewer would drop or misread is an exception.
 ///
 /// A line of text for each packet:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""Opens what exporter/chrome.hpp writes in speedscope, in a headless Chromium.
+"""Opens what exporting/chrome.hpp writes in speedscope, in a headless Chromium.
 
-    speedscope.py FORMATS_TEST     the program test/exporter/formats_test
+    speedscope.py FORMATS_TEST     the program tests.exporters
 
 TRACE_RING_SPEEDSCOPE names a folder with a build of speedscope in it, or one that is empty or not
 there yet: then speedscope is installed into it with npm. Without that variable, or without Chromium,

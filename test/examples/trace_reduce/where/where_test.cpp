@@ -23,10 +23,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/where/where_trace.hpp>
 #include <expressions/parse.hpp>
 #include <proof.hpp>
 #include <reduce/named_values.hpp>
-#include <reduce/where_trace.hpp>
 #include <trace_reduce/where/check.hpp>
 #include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/glob.hpp>
