@@ -19,6 +19,10 @@
 ///
 /// If the filter's `events` has the name `references`, packed records are not unpacked.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -127,3 +131,5 @@ private:
 inline constexpr reference_packing_type reference_packing{};
 
 }  // namespace trace_ring::inline v1::instrument
+
+#endif
