@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(mistakes_are_pointed_at) {
         {"struct a { int i[2 + ]; };", "line 1, column 22: a number is expected"},
         {"struct a { int i : ; };", "line 1, column 20: a number is expected"},
         {"struct a { int i : 33; };", "line 1, column 20: of 0 to 32 bits"},
-        {"struct a { int i : 0; };", "line 1, column 20: what has a name has at least one bit"},
+        {"struct a { int i : 0; };", "line 1, column 20: a named bit-field has at least one bit"},
         {"struct a { float f : 3; };", "line 1, column 18: bits are of an integer"},
         {"struct a { int i; char i; };", "line 1, column 24: there are two members 'i'"},
         {"struct a { int i; };\nstruct a { int j; };",

@@ -1130,7 +1130,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
     says("", "see --help");
     says("-e '@@end { }'", "PROGRAM, -p or --all is required");
     says("--all --children -e '@@end { }'", "--all excludes --children");
-    says("-p 1 -e '@@end { }'" + known, "one of -p, --all and PROGRAM is enough");
+    says("-p 1 -e '@@end { }'" + known, "use only one of -p, --all and PROGRAM");
     says("-e '@@uft:*:clause_known.64:handel:entry { }'" + known, "did you mean 'handle'?");
     says("-e '@@uft:*:clause_known.64:handle:entry { capture(of->nme); }'" + known,
          "column 48: struct order has no member 'nme'; did you mean 'name'?");
