@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What a script's declarations may be, and what is said of those that are wrong; and debug
-/// information that lies.
+/// Valid declarations of a script, and the messages for invalid ones; and debug information that
+/// lies.
 
 #include <cstdint>
 #include <iterator>

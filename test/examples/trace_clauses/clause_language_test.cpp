@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // The language of trace clauses: scripts are read, clauses are compiled for both modes of programs
-// and run on made-up firings, and what is wrong is told with its place.
+// and run on made-up firings, and errors are reported with their place.
 
 #include <boost/test/unit_test.hpp>
 

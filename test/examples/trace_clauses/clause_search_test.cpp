@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Which trace points a specification means: in which files, and what is said if it means none.
+/// Which trace points a specification means: in which files, and the messages if it means none.
 
 #include <sys/types.h>
 #include <unistd.h>
