@@ -4,8 +4,8 @@
 
 /// @file
 /// The references of each thread that are not recorded yet. They are in a file that the traced
-/// processes share with the process that analyses them, so none is lost when a process ends or is
-/// killed. Places have numbers; a thread takes a free one by compare-and-exchange.
+/// processes and the analysing program share, so no reference is lost when a process ends in any
+/// way. The places are found by their number; a thread that finds one free takes it by a swap.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +40,8 @@ struct alignas(64) open_references {
     shared_atomic<std::uint32_t> end;  ///< how many there are in `all`, with extensions
     /// They are recorded when there are so many. One more, with its extension, has room then.
     std::uint32_t limit;
-    /// The number of hook calls that had this place to add a reference. The process that analyses
-    /// the references compares it with their number. Only the thread writes it while it lives.
+    /// How often hooks had this place to add a reference, counted separately, by which the
+    /// analysing program sees whether any are missing. Of the thread alone while it lives.
     std::uint64_t calls;
     std::uint64_t recorded;                 ///< references that are in records, likewise
     shared_atomic<std::uint32_t> thread;    ///< its number in the kernel; 0: the place is free
@@ -111,7 +111,7 @@ struct alignas(64) open_references_table {
     std::uint32_t packs;  ///< 1: records are packed_references; 0: plain_references
     /// Set by who wants to see what happens without: references of the tracing itself are traced.
     std::uint32_t traces_itself;
-    /// 1: the reader needs no more references; running programs continue untraced.
+    /// 1: the reader has finished; programs that are still running continue untraced.
     shared_atomic<std::uint32_t> closed;
     /// 1: the reader locks `life_byte` as long as it lives.
     shared_atomic<std::uint32_t> locked;

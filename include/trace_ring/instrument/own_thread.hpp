@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The state of a thread's tracing.
+/// The state of each thread's own tracing.
 
 #include <signal.h>
 
@@ -17,8 +17,8 @@ namespace trace_ring::inline v1::instrument {
 
 namespace impl {
 
-/// Where a thread adds its references. It is in memory that a fork wipes, so a child has none, even
-/// if the program forks by the bare system call.
+/// Where a thread adds its references. It lies in memory that a fork wipes: so a child has none,
+/// including one made by a direct system call, which no library sees.
 struct alignas(64) own_place {
     /// place | idle: there is room, and no hook is at work. Else a hook is: an address in its
     /// frame. 0: there is no place.

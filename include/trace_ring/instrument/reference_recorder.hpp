@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Records threads' open references, and waits for the reader if there is no room.
+/// Makes records of the threads' open references, and waits for the reader if there is no room.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -53,10 +53,11 @@ public:
     }
     /// Whether nothing is recorded any more: the reader is gone, or has closed the table.
     [[nodiscard]] bool has_stopped() const noexcept {
-        return has_stopped_.load(relaxed);  // relaxed: it publishes nothing else
+        return has_stopped_.load(relaxed);  // relaxed: nothing else is published
     }
 
-    /// Whether a thread that waits for room continues to wait: it checks the reader regularly.
+    /// Whether a thread that waits for room continues to wait: now and then it checks for the
+    /// reader.
     [[nodiscard]] bool keeps_waiting() noexcept {
         constexpr std::uint64_t one_look = 20'000'000;  // ns
         if (!goes_on()) return false;
@@ -191,8 +192,8 @@ private:
         if (table_->closed.load(relaxed) != 0) has_stopped_.store(true, relaxed);
         return !has_stopped();
     }
-    /// By the lock that the reader holds, if its file can be opened: the reader may be in another
-    /// PID namespace, and another process may have its number by now.
+    /// The reader may be in another PID namespace, and its number may be another process's by now:
+    /// so its lock shows whether it lives, as long as its file can be reached.
     [[nodiscard]] bool reader_lives() const noexcept {
         const file_descriptor fd(::open(table_path_, O_RDWR | O_CLOEXEC));
         if (fd && table_->locked.load(relaxed) != 0)  // relaxed: set when the table was made
