@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -31,6 +32,8 @@
 #include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
+
+#include "selection.hpp"
 
 namespace trace_reduce {
 
@@ -199,7 +202,17 @@ private:
         for (std::size_t i = 0; i < what.size(); ++i) {
             if (!copies[i].copied) continue;
             try {
-                copies[i].list.walk_ahead(in(), *what[i].owner, way_, ask);
+                const reduce::lane_info& lane = *what[i].owner;
+                copies[i].list.walk_ahead(
+                    in(), lane, reduce::unpacks(in(), ask),
+                    [&](auto& all, const auto& words, const auto& head, std::uint64_t offset,
+                        auto& out) {
+                        if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
+                            out.swap(all);
+                        } else {
+                            selection(in(), lane, way_, ask).make(all, words, head, offset, out);
+                        }
+                    });
             } catch (...) {
                 copies[i].copied = false;
             }

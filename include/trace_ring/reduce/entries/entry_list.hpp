@@ -155,17 +155,15 @@ public:
         return {count, last_time, broken == 0};
     }
 
-    /// Does the work of the next `walk` ahead of time; the entries are empty afterwards. Leaves out
-    /// the records that `ask` (filter.hpp) does not want. Throws what its condition throws.
-    void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
+    /// Does the work of the next `walk` ahead of time; the entries are empty afterwards.
+    /// `select(entries, words, head, offset, out)` moves the entries to keep, with all notes, to
+    /// `out`. Throws its exceptions.
+    template <class Select>
+    void walk_ahead(const tables& in, const lane_info& lane, bool unpack, Select&& select) {
         clear();
-        ahead_.result =
-            walk(in, lane, head_.first_position, 0, head_.base_time, {}, unpacks(in, ask));
-        if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
-            ahead_.entries.swap(entries_);
-        } else {
-            selection(in, lane, way, ask).make(entries_, all(), head_, offset_, ahead_.entries);
-        }
+        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {}, unpack);
+        ahead_.entries.clear();
+        select(entries_, all(), head_, offset_, ahead_.entries);
         ahead_.notes.swap(notes_);
         clear();
         ahead_.there = true;

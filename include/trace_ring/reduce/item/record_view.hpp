@@ -279,10 +279,21 @@ public:
         }
     }
 
+    /// How many of `count` records of this kind, `stride` words apart and beginning with this one,
+    /// have the same fault or none. Constant time if no field is variable.
+    [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
+        if (shared_.type == nullptr || !shared_.type->variable) return count;
+        std::size_t same = 1;
+        for (auto words = words_ + stride; same < count && fault_in(words).data() == fault_.data();
+             words += stride) {
+            ++same;
+        }
+        return same;
+    }
+
 private:
     friend class record_run;
     friend class cursor;
-    friend class selection;
 
     [[nodiscard]] std::uint32_t word() const noexcept {
         return static_cast<std::uint32_t>(*words_ >> 32);
@@ -356,17 +367,6 @@ private:
             if (length != 0 && at > there) return "a field longer than its record";
         }
         return {};
-    }
-    /// How many of `count` records of this kind, `stride` words apart and beginning with this one,
-    /// have the same fault or none. Constant time if no field is variable.
-    [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
-        if (shared_.type == nullptr || !shared_.type->variable) return count;
-        std::size_t same = 1;
-        for (auto words = words_ + stride; same < count && fault_in(words).data() == fault_.data();
-             words += stride) {
-            ++same;
-        }
-        return same;
     }
     /// Becomes the next record of the same kind.
     [[gnu::always_inline]] void step(std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
