@@ -6,8 +6,8 @@
 /// What is counted of fields, spans and groups of records; pass.hpp counts it.
 /// - Fields: numbers.hpp for numbers, of arrays for each element; frequent.hpp for texts, single
 ///   characters, booleans, addresses and enumerations, of which a mean says nothing.
-/// - Spans: which end is whose, span/pairs.hpp of the library says. What has lost its other end is
-///   counted, and so is what did not nest where nothing says which is whose.
+/// - Spans: span/pairs.hpp of the library pairs their ends. Ends without the other one are counted,
+///   and so are spans that did not nest, if no record says which end belongs to which begin.
 /// - Groups: by thread, lane, process, event, or the value of the field of a name.
 /// Memory is bounded: `most_words` here, `most_groups` in pass.hpp, and of spans that are open.
 
