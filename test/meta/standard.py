@@ -57,7 +57,7 @@ def main(arguments):
     at = arguments.index("--")
     (include,), command = arguments[:at], arguments[at + 1:]
     names = list(umbrellas(include))
-    faults = [] if len(names) >= 9 else [f"the umbrellas are not found: {names}"]
+    faults = [] if len(names) >= 13 else [f"the umbrellas are not found: {names}"]
     for standard in OLDER:
         for group in [[name] for name in (*names, *DIRECTLY)] + [names]:
             if fault := check_older(command, group, standard):

@@ -44,6 +44,10 @@ namespace impl {
 template <list_of_policies Kind>
 struct recorder_policies {
     using clock_policy = typename Kind::template policy_of<family::clock, clock::tsc>;
+    /// Whether it names claim::per_cpu, whose recorder is in cpu/recorder.hpp.
+    static constexpr bool by_cpu = requires {
+        Kind::template policy_of<family::claim, void>::a_lane_each_cpu;
+    };
     template <class Family>
     static constexpr bool leaves_out =
         std::is_void_v<typename Kind::template policy_of<Family, void>>;
@@ -65,9 +69,12 @@ class basic_recorder {
                   "struct my_trace : trace_ring::policies<...> {};");
     using clock_policy = typename impl::recorder_policies<Kind>::clock_policy;
     using time_source = impl::time_source<clock_policy>;
-    static_assert(impl::recorder_policies<Kind>::template leaves_out<family::claim>,
-                  "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
-                  "trace_ring/recorder/cpu/recorder.hpp");
+    static_assert(!impl::recorder_policies<Kind>::by_cpu,
+                  "trace_ring: include <trace_ring/per_cpu.hpp> for a recorder with "
+                  "claim::per_cpu");
+    static_assert(impl::recorder_policies<Kind>::by_cpu ||
+                      impl::recorder_policies<Kind>::template leaves_out<family::claim>,
+                  "trace_ring: the one claim of a recorder is claim::per_cpu");
 
 public:
     class reservation;
