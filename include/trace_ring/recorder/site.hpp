@@ -28,6 +28,8 @@
 #include <trace_ring/policies.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
+#include <trace_ring/recorder/site/reservation.hpp>
+#include <trace_ring/recorder/site/scope.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -59,9 +61,6 @@ struct recorder_policies {
 };
 }  // namespace impl
 
-template <class Recorder, recordable E>
-class open_scope;
-
 template <class Kind>
 class basic_recorder {
     static_assert(list_of_policies<Kind>,
@@ -77,7 +76,7 @@ class basic_recorder {
                   "trace_ring: the one claim of a recorder is claim::per_cpu");
 
 public:
-    class reservation;
+    using reservation = lane_reservation;
     template <impl::told_event E>
     using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
@@ -233,5 +232,4 @@ static_assert(sizeof(recorder) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
 
-#include <trace_ring/recorder/site/reservation.hpp>
 #endif

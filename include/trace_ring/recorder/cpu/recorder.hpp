@@ -43,9 +43,9 @@
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/none.hpp>
-#include <trace_ring/recorder/recorder.hpp>
-
 #include <trace_ring/recorder/cpu/lanes.hpp>
+#include <trace_ring/recorder/cpu/reservation.hpp>
+#include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -61,9 +61,6 @@ template <class Clock>
 inline constexpr bool in_sequence =
     std::is_same_v<Clock, clock::tsc> || std::is_same_v<Clock, clock::none>;
 }  // namespace impl
-
-template <class Recorder, recordable E>
-class cpu_reservation;
 
 /// Like the recorder with a lane for each thread, except where a comment says otherwise.
 template <class Kind>
@@ -375,7 +372,6 @@ private:
 static_assert(sizeof(basic_recorder<policies<claim::per_cpu>>) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
-
-#include <trace_ring/recorder/cpu/reservation.hpp>
 #endif
+
 #endif

@@ -12,8 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <trace_ring/recorder/cpu/recorder.hpp>
-#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/recorder/site/event_type.hpp>
+#include <trace_ring/recorder/site/hot_path.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -52,8 +53,9 @@ private:
         std::uint32_t header = owner.template header_of<E>(impl::event_type<E>());
         if (!owner.passes(header)) return;
         const auto fill = [&](const auto& record) {
-            const auto sizes = record.measure(
-                least(owner.max_record(), static_cast<std::uint32_t>(sizeof words_)));
+            const auto sizes =
+                record.measure(owner.max_record() < sizeof words_ ? owner.max_record()
+                                                                  : std::uint32_t{sizeof words_});
             const impl::record_size of = record.size(sizes);
             header_ = header + of.header;
             count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);

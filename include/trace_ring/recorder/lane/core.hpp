@@ -40,6 +40,7 @@
 namespace trace_ring::inline v1::impl {
 
 class cpu_lanes;
+class cpu_steps;
 
 class core {
 public:
@@ -158,6 +159,7 @@ public:
 
 private:
     friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
+    friend class cpu_steps;
 
     [[nodiscard, gnu::cold]] bool enter_child() noexcept;
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
