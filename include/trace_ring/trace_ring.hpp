@@ -18,6 +18,10 @@
 
 // what is written
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
+#include <trace_ring/record/event/span.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 
 // the policies that a recorder has
 #include <trace_ring/policy/claim/per_cpu.hpp>
@@ -28,5 +32,6 @@
 
 // the recorder
 #include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/recorder/spans.hpp>
 
 #endif

@@ -40,7 +40,7 @@
 namespace trace_ring::inline v1 {
 
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {  // see recorder/disabled/recorder.hpp
+inline namespace disabled {  // see recorder/site/disabled.hpp
 #endif
 /// Belongs to one session, and is used by one thread at a time. In a child of a fork, the copy of
 /// its parent's source does nothing.

@@ -34,6 +34,7 @@
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
+#include <trace_ring/recorder/site/open_span.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 

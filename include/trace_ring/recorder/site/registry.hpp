@@ -30,11 +30,61 @@
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/recorder/site/event_type.hpp>
-#include <trace_ring/recorder/site/gates.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/recorder_words.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::impl {
+
+/// The room for the states before that boundary, and for the marks behind it. All page sizes are
+/// multiples of it.
+inline constexpr std::size_t half_node_bytes = 4096;
+static_assert(mark_distance <= half_node_bytes &&
+              sizeof(lane_mark) * lanes_in_block <= half_node_bytes);
+
+/// Whether the words of the code that includes this are at no fixed distance from the thread
+/// pointer.
+inline constexpr bool lanes_are_moving =
+#if defined(TRACE_RING_LIBRARY_CODE) && defined(TRACE_RING_PLUGIN)
+    true;
+#else
+    false;
+#endif
+
+/// How far behind the beginning of each block a recorder's lanes begin. The block and this distance
+/// are found at the same time, so only one load waits for them; with an array of first lanes by
+/// recorder, one load would wait for the other.
+[[nodiscard]] constexpr std::uint32_t lanes_at(std::uint32_t recorder) noexcept {
+    return recorder * static_cast<std::uint32_t>(lane_depths * sizeof(lane_state));
+}
+
+/// How far from the thread pointer a word of the calling thread is.
+[[nodiscard]] inline std::intptr_t from_thread_pointer(const void* word) noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    const std::byte* const start = thread_pointer_word(0);  // it points at itself there
+#else
+    const auto* const start = static_cast<const std::byte*>(__builtin_thread_pointer());
+#endif
+    return static_cast<const std::byte*>(word) - start;
+}
+
+/// An address, to be compared with stack positions.
+[[nodiscard]] inline mark_type stack_place(const void* address) noexcept {
+#if defined(__i386__)
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address) >> 1);
+#else
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address));
+#endif
+}
+
+/// A page of which each gate is this.
+template <layout::gate_bits Gate>
+[[nodiscard]] const gate_page& gates_that_are() noexcept {
+    // Filled on demand, because few recorders need one. relaxed: all threads store the same value.
+    static constinit gate_page page{};
+    for (auto& gate : page.gates) gate.store(Gate, relaxed);
+    return page;
+}
 
 class core;  // one recorder, as the cold path knows it: core.hpp
 
