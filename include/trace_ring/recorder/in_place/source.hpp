@@ -29,11 +29,11 @@
 #include <optional>
 #include <string>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/in_place/closed_search.hpp>
 #include <trace_ring/recorder/in_place/lane_progress.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 

@@ -24,14 +24,14 @@
 #include <span>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
 #include <trace_ring/recorder/lane/lane_book.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 #include <trace_ring/recorder/site/open_span.hpp>

@@ -376,10 +376,10 @@ template <class Choose>
     return gone;
 }
 
-/// Takes the node of a thread that ended without giving it back, and lets `leave` close its lanes.
+/// Reclaims the node of a thread that ended without releasing it; `leave` closes its lanes.
 /// A few system calls if the thread may have ended, else none. Signal-safe.
 template <class Leave>
-[[nodiscard]] inline bool take_over(thread_node& node, Leave&& leave) noexcept {
+[[nodiscard]] inline bool reclaim_node(thread_node& node, Leave&& leave) noexcept {
     // relaxed, to the end: the kernel, which says that the thread is gone, orders what it did; if
     // several threads ask, the swap lets one have the node
     if (node.used.load(relaxed) == 0 || node.ending.load(relaxed) == 0) return false;
@@ -392,8 +392,8 @@ template <class Leave>
     return true;
 }
 
-/// Gives a node back. The caller has closed and cleared its lanes.
-inline void give_node(thread_node& node) noexcept {
+/// Releases a node. The caller has closed and cleared its lanes.
+inline void release_node(thread_node& node) noexcept {
     // relaxed: published by the last line
     node.rounds.store(0, relaxed);
     node.ending.store(0, relaxed);
@@ -402,12 +402,12 @@ inline void give_node(thread_node& node) noexcept {
 }
 
 /// A node for the calling thread, all its lanes vacant: an unused one, or that of a thread that
-/// ended. The nodes of other threads that ended are given back: otherwise the second of two would
+/// ended. The nodes of other threads that ended are released: otherwise the second of two would
 /// stay taken until as many threads live at once again. Null if there is no memory. Maps two pages
 /// when there is no node; does not use the C++ heap. Lock-free, signal-safe, linear in the number
 /// of nodes.
 template <class Leave>
-[[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
+[[nodiscard]] inline thread_node* claim_node(Leave&& leave) noexcept {
     const std::uint32_t thread = kernel_thread();
     thread_node* mine = nullptr;
     // order: node.take:A pairs with node.add:A
@@ -421,11 +421,11 @@ template <class Leave>
             each->used.compare_exchange_strong(unused, 1, acquire)) {
             each->thread.store(thread, relaxed);  // relaxed: own node
             mine = each;
-        } else if (take_over(*each, leave)) {
+        } else if (reclaim_node(*each, leave)) {
             if (mine == nullptr) {
                 mine = each;
             } else {
-                give_node(*each);
+                release_node(*each);
             }
         }
     }
