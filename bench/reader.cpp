@@ -27,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/draining.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
