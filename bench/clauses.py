@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""trace-clauses beside bpftrace: what they tell of the same calls, and what these cost.
+"""trace-clauses compared with bpftrace: their records of the same calls, and the cost of these.
 
     clauses.py TRACE_CLAUSES KNOWN_64 KNOWN_32 [--calls N] [--rounds N]
 
-KNOWN_64 and KNOWN_32 are test/examples/clause_known.cpp, for 64 and for 32 bits. As root. Prints
-how many values are as the program has them, and what a call costs, each the median of the rounds
+KNOWN_64 and KNOWN_32 are test/examples/trace_clauses/clause_known.cpp for 64 and for 32 bits. As root.
+Prints how many values are as the program has them, and what a call costs, each the median of the rounds
 and beside the bare trap of its round: a uprobe that does nothing, or a breakpoint of ptrace whose
 instruction is stepped over. Exits with 77 where bpftrace is missing.
 """
@@ -135,7 +135,7 @@ def main():
 
 
 def values(given, bpftrace, bits, program, out):
-    """What each call passes, as both tell it and as the program prints it."""
+    """The arguments of each call, as both record them and as the program prints them."""
     def told(pattern):
         with open(out, encoding="utf-8") as file:
             return re.findall(pattern, file.read(), re.M)

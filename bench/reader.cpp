@@ -1,12 +1,11 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
+/// @file Reading a trace of 256 MiB (1 MiB for draining) with records of 24 bytes, compared with
 /// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
-/// lane forward and backward; lanes merged by time; asked for a field, or a sum, by a condition
-/// that selects none, in memory and in a file. Places in a trace of 1 GiB found beside reading all
-/// of it. And a trace of 1 MiB written in each format.
+/// lane, forward and backward; lanes merged by time; tested for a field, or a sum, by a condition
+/// that selects no record, in memory and in a file. Also finding places in a trace of 1 GiB,
+/// compared with reading all of it, and writing a trace of 1 MiB in each format.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -28,18 +27,20 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
+#include <trace_ring/draining.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 #include "measure.hpp"
+#include "trace_reduce/exporting/chrome.hpp"
+#include "trace_reduce/exporting/csv.hpp"
+#include "trace_reduce/exporting/perfetto.hpp"
+#include "trace_reduce/position/range_finder.hpp"
+#include "trace_reduce/where/names.hpp"
+#include "trace_reduce/where/predicate.hpp"
 
 namespace {
 
@@ -120,7 +121,7 @@ private:
     return made;
 }
 
-/// The floor: the same bytes, copied at once.
+/// The floor: the same bytes in a single copy.
 template <const trace& (*From)()>
 struct copied {
     std::span<const std::byte> from = From().sub_buffers();
@@ -191,8 +192,8 @@ struct copied_and_walked {
     }
 };
 
-/// Eight sums at once, so that the loop itself does not count: how it happens to lie in memory
-/// halves the rate of one that adds two words a turn.
+/// Eight parallel sums, so that the loop itself does not matter: the placement of a loop that adds
+/// two words per turn can halve its rate.
 [[gnu::always_inline]] inline std::uint64_t sum_of(std::span<const std::uint64_t> words) {
     std::uint64_t sums[8] = {};
     std::size_t at = 0;
@@ -334,11 +335,11 @@ struct decoded {
     }
 };
 
-/// Every record asked for a field that each of them has, or for the sum of two, and none selected:
-/// neither the dictionary nor the index can tell.
+/// Every record is tested for a field that each of them has, or for a sum of two, and none is
+/// selected, so neither the dictionary nor the index can answer.
 enum class asks_for { field, sum };
 void select_none(const trace_ring::reduce::trace_file& file, asks_for what_of = asks_for::field) {
-    namespace where = trace_ring::reduce::where;
+    namespace where = trace_reduce::where;
     auto left = where::expression::of_name("first");
     if (what_of == asks_for::sum) {
         left = {.what = where::form::sum,
@@ -393,7 +394,7 @@ struct sought {
     static constexpr std::uint64_t places = 64;
     trace_ring::reduce::trace_file file =
         trace_ring::reduce::trace_file::from(of_four_lanes().bytes());
-    trace_ring::reduce::time_extent whole = file.ranges().whole();
+    trace_reduce::time_extent whole = trace_reduce::range_finder(file).whole();
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
         std::uint64_t found = 0;
@@ -441,9 +442,11 @@ int main(int argc, char** argv) {
     namespace exporter = trace_ring::exporter;
     bench::add<exported<exporter::text_writer>>("export/text/1MiB", in_cache, 1, few);
     bench::add<exported<exporter::json_writer>>("export/json/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::chrome_writer>>("export/chrome/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::perfetto_writer>>("export/perfetto/1MiB", in_cache, 1, few);
+    bench::add<exported<trace_reduce::exporting::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
+    bench::add<exported<trace_reduce::exporting::chrome_writer>>("export/chrome/1MiB", in_cache, 1,
+                                                                 few);
+    bench::add<exported<trace_reduce::exporting::perfetto_writer>>("export/perfetto/1MiB", in_cache,
+                                                                   1, few);
     const std::int64_t most = held_by_four();
     constexpr auto places = static_cast<std::int64_t>(sought<true>::places);
     bench::add<decoded<true, of_four_lanes>>("reader/whole/1GiB", floor, 1, most);

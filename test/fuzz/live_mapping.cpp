@@ -2,14 +2,15 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A trace that changes between the steps of those that read it, and anywhere: reading goes on,
-/// and comes to an end when the changes do.
+/// A trace that changes between the steps of its readers, and anywhere: reading continues, and
+/// comes to an end when the changes do.
 
 #include <optional>
 
 #include <fuzz/hostile.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_reduce/unfinished.hpp>
 
 namespace trace_ring_test::fuzz {
 
@@ -100,7 +101,7 @@ void run_program(input data, bool raced) {
                     break;
                 case 5:
                     (void)file->statistics();
-                    (void)file->unfinished();
+                    (void)trace_reduce::find_unfinished(file->about());
                     break;
                 case 6:
                     (void)file->live();
@@ -118,7 +119,7 @@ void run_program(input data, bool raced) {
                     break;
                 }
                 default:
-                    // What stands refers to what was; so these begin anew.
+                    // Existing state refers to old contents, so these begin anew.
                     forward.reset();
                     backward.reset();
                     following.reset();

@@ -29,19 +29,19 @@ MAY_INCLUDE = {
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
     "point": {ROOT, "record"},
     "drain": {ROOT, "record", "policy/notify"},
-    # A reader knows how the bytes lie, and nothing of those who write them. Its conditions are of
-    # the language of trace clauses.
-    "reduce": {ROOT, "record", "format", "point"},
+    # A reader knows the format of the bytes, and nothing about the code that writes them.
+    "reduce": {ROOT, "record", "format"},
     "exporter": {ROOT, "record", "reduce"},
-    "instrument": {ROOT, "record", "policy/clock", "policy/storage", "recorder"},
+    "instrument": {ROOT, "record", "format", "policy/clock", "policy/storage", "recorder", "reduce"},
     # The historic designs are made of all that, as a user's own system would be.
     "das": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce"},
     "cptrap": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce", "das"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
 # What programs include, each for a use. Together they reach every header.
-UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp",
-             "instrument.hpp", "das.hpp", "cptrap.hpp", "x86.hpp")
+UMBRELLAS = ("trace_ring.hpp", "draining.hpp", "control.hpp", "snapshots.hpp", "per_cpu.hpp",
+             "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp", "instrument.hpp", "das.hpp",
+             "cptrap.hpp", "x86.hpp")
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 500
 WIDEST = 100  # columns, those of comments that the formatter leaves alone included

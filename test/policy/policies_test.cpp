@@ -65,6 +65,7 @@ static_assert(std::is_same_v<ring_policies<in_one_order>::gate_policy,
 static_assert(claim::policy<claim::compare_exchange> && claim::policy<claim::fetch_add>);
 static_assert(claim::policy<claim::single_writer> && !claim::prepares<claim::single_writer>);
 static_assert(!claim::policy<full::stop> && !full::policy<claim::fetch_add>);
+static_assert(claim::by_cpu<claim::per_cpu> && !claim::policy<claim::per_cpu>);
 static_assert(full::policy<full::extend<4096, full::stop>>);
 static_assert(full::extend<4096, full::stop>::stops);
 static_assert(full::extend<4096, full::overwrite_oldest>::overwrites);
@@ -93,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_ring_of_foreign_policies_does_what_they_say) {
     const std::uint64_t before = foreign::stubborn::asked;
     BOOST_TEST(!ring.write(8, 7U));
     BOOST_TEST(!ring.write(8, 7U));
-    BOOST_TEST(foreign::stubborn::asked - before == 4U);  // asked for the one the gate let in
+    BOOST_TEST(foreign::stubborn::asked - before == 4U);  // called for the one that the gate let in
     BOOST_TEST(ring.lost()[loss_cause::refused] == 1U);
     const std::uint64_t ticks = foreign::ticking::ticks;
     BOOST_TEST(ring.now() == ticks + 1);

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// Packs references whose kinds and sizes only running tells.
+/// Packs references whose kinds and sizes are known only at run time.
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace trace_ring_test {
 

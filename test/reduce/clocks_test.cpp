@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Clocks that are set, begin anew or jump: dates jump once and where that is told, what was
+/// Clocks that are set, begin anew or jump: dates jump once and where this is reported, what was
 /// written first comes first, and every way to ask for times goes by the same rule.
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 
 #include <recorder/scratch.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -34,7 +35,7 @@ constexpr std::int64_t second = 1'000'000'000;
 constexpr std::int64_t hour = 3600 * second;
 constexpr std::int64_t date = 1'700'000'000 * second;  // at which the traces begin
 
-/// One record or jump of a trace, as it is told.
+/// One record or jump of a trace, as reported.
 struct shown {
     std::int64_t n = -1;  // the record's number; -1: a jump
     std::int64_t date = 0;
@@ -75,7 +76,7 @@ struct shown {
     const auto place = [](const char* text) {
         return text == nullptr ? std::nullopt : trace_reduce::parse_when(text);
     };
-    BOOST_REQUIRE(file.ranges().limit(what, place(from), place(to)));
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(what, place(from), place(to)));
     const auto there = numbers(read(file, file.forward(what)));
     auto back = numbers(read(file, file.backward(what)));
     std::reverse(back.begin(), back.end());
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_date_that_was_set_jumps_once_and_the_interval_is_named) {
                     stepped = step;
                     continue;
                 }
-                // What lies in the interval may be either; it is told by the clock before.
+                // Records in the interval may be either; they are shown with the clock before.
                 BOOST_TEST(all[i].date == date + all[i].n * second / 10 + stepped);
                 BOOST_TEST(all[i].relative == all[i].n * second / 10);
             }
@@ -185,6 +186,28 @@ BOOST_AUTO_TEST_CASE(a_date_that_was_set_jumps_once_and_the_interval_is_named) {
             BOOST_TEST(sum.seconds(file.time()) == 2.9, boost::test_tools::tolerance(1e-9));
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_date_gives_the_first_tick_that_has_it_or_a_later_one) {
+    machine m;
+    m.write(10);
+    m.read_clocks();
+    m.realtime += 2 * second;
+    m.write(10);
+    m.read_clocks();
+    const auto file = m.trace();
+    for (std::int64_t ns = date - second; ns < date + 6 * second; ns += second / 20) {
+        const std::uint64_t ticks = file.ticks_at(ns);
+        BOOST_TEST(file.realtime_ns(ticks) >= ns);
+        BOOST_TEST(file.realtime_ns(ticks - 1) < ns);
+    }
+    BOOST_TEST(file.realtime_ns(file.ticks_at(9'000'000'000'000'000'000)) > date + 10 * hour);
+    reduce::filter what;
+    what.from = file.ticks_at(date + 5 * second / 10);
+    what.to = file.ticks_at(date + 7 * second / 10);
+    BOOST_TEST((numbers(read(file, file.forward(what))) == std::vector<std::int64_t>{5, 6, 7}));
+    const file_builder without_readings{{.sub_buffer_bytes = 512, .sub_buffers = 4}};
+    BOOST_TEST(reduce::trace_file::from(without_readings.bytes()).ticks_at(date) == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_step_is_none) {
@@ -230,7 +253,7 @@ BOOST_AUTO_TEST_CASE(dates_that_were_there_twice_are_both_in_a_range_of_dates) {
     }
     BOOST_TEST(most == 40U);
     reduce::filter from_there;
-    BOOST_REQUIRE(file.ranges().limit(
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(
         from_there, trace_reduce::parse_when(text(date + 3 * second / 2).c_str()), std::nullopt));
     BOOST_TEST(from_there.times.size() == 2U);
 }
@@ -351,7 +374,7 @@ BOOST_AUTO_TEST_CASE(jumps_are_kept_when_the_readings_around_them_are_gone) {
 
 namespace {
 
-/// A clock that begins anew when it is told to.
+/// A clock that begins anew on request.
 struct restarted {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind = trace_ring::clock::monotonic::kind;
@@ -390,7 +413,8 @@ BOOST_AUTO_TEST_CASE(a_trace_that_is_attached_to_after_a_restart_goes_on) {
     BOOST_TEST(all.size() == 1004U);
     BOOST_TEST(all.front().date <= all.back().date);
     BOOST_TEST(all.back().date - all.front().date < 60 * second);
-    BOOST_TEST(file.ranges().whole().last > file.ranges().whole().first);
+    BOOST_TEST(trace_reduce::range_finder(file).whole().last >
+               trace_reduce::range_finder(file).whole().first);
     BOOST_TEST(file.statistics().seconds(file.time()) < 60);
     auto follower = file.follow();
     std::vector<std::int64_t> followed;

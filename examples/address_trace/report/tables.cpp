@@ -68,7 +68,8 @@ private:
         return at.file.empty() ? at.function : at.function + ' ' + at.where();
     }
 
-    /// The same, but of the program's own source, where that is known: allocators are inlined.
+    /// The same for the innermost place in the program's own source, if known, because allocators
+    /// are inlined.
     [[nodiscard]] std::string allocator_text(site_id id) {
         if (id >= sites_.size() || sites_[id].site == 0) return "-";
         const place& at = place_at(sites_[id].site);
@@ -117,7 +118,7 @@ private:
             }
         }
         made.note = "What the other code references is not in the trace.";
-        // In full: a column may have no room for a reason.
+        // In full here, because a column may have no room for a reason.
         if (const std::string unknown = describe_unknown(of_.objects); !unknown.empty())
             made.note += " Not known: " + unknown + '.';
     }
@@ -146,7 +147,7 @@ private:
                                   each.coherence_misses, site_text(each.site),
                                   owner_of(each.address)});
         }
-        // absent: forgotten (examples/address_coherence_test)
+        // absent: forgotten (examples/address_trace/address_coherence_test)
         if (lines.rows.empty() && of.forgotten() == 0) lines.note = "None.";
         if (of.forgotten() != 0)
             lines.note = fmt::format("{} lines that were taken less are forgotten.",
@@ -166,7 +167,7 @@ private:
                                  cell::share(all.misses, all.references), of(each.loads),
                                  of(each.stores), of(each.fetches)});
         }
-        // Columns that only some caches have are there if one of these is.
+        // Optional columns are present if at least one cache has them.
         const auto column = [&](const char* name, auto counts, auto count_of) {
             if (!std::ranges::any_of(caches,
                                      [&](const cache_result& each) { return !!(each.*counts); }))
@@ -183,7 +184,7 @@ private:
         };
         std::uint64_t unknown = 0;
         for (const cache_result& each : caches) unknown = std::max(unknown, each.unknown_blocks);
-        // absent: unknown_blocks (examples/address_analysis_test)
+        // absent: unknown_blocks (examples/address_trace/address_analysis_test)
         if (unknown != 0)
             note(
                 fmt::format("{} executions of blocks whose code is unknown: each counts as one "
@@ -259,7 +260,7 @@ private:
         }
         const bool has_others = std::ranges::any_of(
             all, [](const shared_line& each) { return each.references > each.how->attributed(); });
-        // absent: shared_forgotten (examples/address_lines_test)
+        // absent: shared_forgotten (examples/address_trace/address_lines_test)
         if (all.empty() && of_.lines->shared_forgotten() == 0) made.note = "None.";
         if (all.size() > most_) made.note = fmt::format("And {} more.", all.size() - most_);
         if (has_others)
@@ -339,7 +340,7 @@ private:
                 kinds.rows.push_back({name_of(static_cast<stride_kind>(i)), by_kind[i],
                                       cell::share(by_kind[i], strides)});
         }
-        constexpr double least_share = 0.05;  // below it the stride is one of many
+        constexpr double least_share = 0.05;  // below this share, a stride is not dominant
         kinds.note = "A site is of the kind of the stride that half of its steps have.";
         std::ranges::stable_sort(all, std::greater{}, &site_strides::strides);
         table& made = add("strides", "Strides by site",
