@@ -70,6 +70,7 @@ NOT_RUN = {
     },
     "examples/address_trace/README.md": {
         "address-trace cc": "it stands for a compiler in a make file",
+        "address-trace c++": "it stands for a compiler in a make file",
     },
     "examples/trace_reduce/README.md": {
         "trace-reduce core": "there is no core file: test/examples/trace_reduce/kinds_test.cpp makes them",
