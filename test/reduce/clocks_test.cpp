@@ -19,7 +19,7 @@
 #include <recorder/scratch.hpp>
 #include <reduce/file_builder.hpp>
 #include <trace_reduce/position/when_text.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

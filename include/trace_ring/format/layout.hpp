@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/dictionary_layout.hpp>
+#include <trace_ring/format/dictionary.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/words.hpp>  // IWYU pragma: export
 

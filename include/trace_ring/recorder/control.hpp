@@ -24,7 +24,7 @@
 #include <string_view>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>

@@ -27,7 +27,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/light/least.hpp>

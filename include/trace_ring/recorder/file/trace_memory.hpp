@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>

@@ -24,7 +24,7 @@
 #include <span>
 #include <utility>
 
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/light/least.hpp>

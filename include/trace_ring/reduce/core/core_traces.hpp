@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 
 namespace trace_ring::inline v1::reduce {
