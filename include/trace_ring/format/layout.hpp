@@ -10,10 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/dictionary.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/words.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::layout {
@@ -197,28 +196,6 @@ struct room {
     return out;
 }
 
-/// Three clocks read together. Entry 0 is the first reading. The last quarter keeps, a second time,
-/// those after which the clocks had not advanced evenly; the others are a ring of the newest.
-struct clock_entry {
-    shared_atomic<std::uint64_t> sequence;   ///< 0 while it is written; then its number, from 1
-    shared_atomic<std::uint64_t> ticks;      ///< of the file's clock, the middle of the bracket
-    shared_atomic<std::uint64_t> monotonic;  ///< nanoseconds
-    shared_atomic<std::uint64_t> realtime;   ///< nanoseconds since 1970
-    shared_atomic<std::uint64_t> width;    ///< ticks between the bracketing reads: the uncertainty
-    shared_atomic<std::uint32_t> process;  ///< slot of the process that took it
-    shared_atomic<std::uint32_t> lanes;    ///< lanes entered by then + 1; 0: not known
-    shared_atomic<std::uint64_t> cursor;   ///< sub-buffer position claimed last by then
-    shared_atomic<std::uint64_t> since;    ///< of those kept: ticks of the one before, or 1
-};
-static_assert(sizeof(clock_entry) == 64);
-static_assert(offsetof(clock_entry, process) == 40);
-static_assert(offsetof(clock_entry, since) == 56);
-
-/// How many of `count` entries keep a jump of the clocks.
-[[nodiscard]] constexpr std::uint32_t kept_clocks(std::uint32_t count) noexcept {
-    return count / 4;
-}
-
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 
 /// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)`
@@ -310,9 +287,47 @@ inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
            writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
 }
 
-/// Sets the counts of the lane that the entry goes to to zero. Not shared meanwhile.
-inline void begin_counts(lane_entry& entry) noexcept {
-    // relaxed, to the end: published by the entry's state
+/// Stores text into words, zero-filled.
+template <std::size_t N>
+inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view text) noexcept {
+    for (std::size_t i = 0; i < N; ++i) {
+        std::uint64_t word = 0;
+        for (std::size_t k = 0; k < 8 && i * 8 + k < text.size(); ++k) {
+            word |= std::uint64_t{static_cast<unsigned char>(text[i * 8 + k])} << (k * 8);
+        }
+        to[i].store(word, relaxed);  // relaxed: published by the entry's state
+    }
+}
+
+/// What the entry of a lane says from its beginning.
+struct lane_beginning {
+    std::uint32_t number;
+    std::uint32_t process;  ///< slot
+    std::uint32_t thread;   ///< 0: any
+    std::uint32_t depth;
+    std::uint32_t cpu;  ///< the processor + 1; 0: a thread's
+    std::uint32_t ring;
+    std::uint64_t time;
+    std::string_view name;
+};
+
+/// Fills the entry of a new lane, which is `preparing` and the caller's, and lets others read it.
+/// Signal-safe.
+inline void begin_lane(lane_entry& entry, const lane_beginning& with) noexcept {
+    // relaxed, to the end: published by the state, but for the number
+    entry.number.store(with.number, relaxed);
+    // A thread that sees any word of the new lane and looks again sees its number.
+    // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
+    thread_fence(release);
+    entry.process.store(with.process, relaxed);
+    entry.thread.store(with.thread, relaxed);
+    entry.depth.store(with.depth, relaxed);
+    entry.cpu.store(with.cpu, relaxed);
+    entry.writer.store(writer_word(with.thread, with.depth), relaxed);
+    // The records of a processor's lane say which thread wrote them.
+    entry.handed_on.store(with.cpu != 0 ? 1 : 0, relaxed);
+    entry.ring.store(with.ring, relaxed);
+    entry.began.store(with.time, relaxed);
     for (auto* word :
          {&entry.written, &entry.newest, &entry.refused, &entry.too_long, &entry.nested,
           &entry.abandoned, &entry.ended, &entry.drained, &entry.told_refused}) {
@@ -322,6 +337,10 @@ inline void begin_counts(lane_entry& entry) noexcept {
          {&entry.told_too_long, &entry.told_nested, &entry.told_abandoned, &entry.high}) {
         word->store(0, relaxed);
     }
+    store_text(entry.name, with.name);
+    // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
+    // drain.lane:B, lane.take:C
+    entry.state.store(static_cast<std::uint32_t>(presence::live), release);
 }
 
 /// What a seek needs to know of a sub-buffer, so that it reads neither headers nor records. A hint:
@@ -358,61 +377,5 @@ inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 inline constexpr std::uint64_t map_lock_offset = entering_lock_offset + 1;
 /// The byte whose lock is shared by readers that follow the file: it keeps its inode meanwhile.
 inline constexpr std::uint64_t follow_lock_offset = map_lock_offset + 1;
-
-/// Where each region lies, as plain numbers.
-struct plan {
-    std::uint32_t sub_buffer_bytes = 0;
-    std::uint64_t sub_buffer_limit = 0;
-    std::uint64_t ring = 0;
-    std::uint64_t clocks = 0;
-    std::uint32_t clock_count = 0;
-    std::uint64_t processes = 0;
-    std::uint32_t process_count = 0;
-    std::uint64_t gates = 0;
-    std::uint32_t gate_count = 0;
-    std::uint64_t lanes = 0;
-    std::uint32_t lane_count = 0;
-    std::uint64_t totals = 0;
-    std::uint32_t totals_per_lane = 0;
-    std::uint64_t dictionary = 0;
-    std::uint64_t dictionary_bytes = 0;
-    std::uint64_t index = 0;
-    std::uint64_t sub_buffers = 0;
-    std::uint64_t file_limit = 0;
-
-    /// Bytes of the file with `count` sub-buffers.
-    [[nodiscard]] constexpr std::uint64_t bytes_for(std::uint64_t count) const noexcept {
-        return sub_buffers + count * sub_buffer_bytes;
-    }
-    /// Bytes of the tables before the index: allocated whole at set-up.
-    [[nodiscard]] constexpr std::uint64_t fixed_bytes() const noexcept { return index; }
-};
-
-[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
-    return (value + unit - 1) / unit * unit;
-}
-
-/// Lays the regions out one after the other, each from a page of its own on, the first at `at`. The
-/// counts in `wanted` are taken as they are; its offsets are computed.
-[[nodiscard]] constexpr plan lay_out(plan wanted, std::uint64_t at = format_page_bytes) noexcept {
-    const auto region = [&at](std::uint64_t bytes) {
-        const std::uint64_t here = at;
-        at = round_up(at + bytes, format_page_bytes);
-        return here;
-    };
-    wanted.ring = region(sizeof(ring_state));
-    wanted.clocks = region(sizeof(clock_entry) * wanted.clock_count);
-    wanted.processes = region(sizeof(process_entry) * wanted.process_count);
-    wanted.gates = region(format_page_bytes * wanted.gate_count);
-    wanted.lanes = region(sizeof(lane_entry) * wanted.lane_count);
-    wanted.totals = region(8ULL * wanted.totals_per_lane *
-                           (wanted.lane_count + std::uint64_t{wanted.process_count}));
-    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, format_page_bytes);
-    wanted.dictionary = region(wanted.dictionary_bytes);
-    wanted.index = region(sizeof(index_entry) * wanted.sub_buffer_limit);
-    wanted.sub_buffers = at;
-    wanted.file_limit = wanted.bytes_for(wanted.sub_buffer_limit);
-    return wanted;
-}
 
 }  // namespace trace_ring::inline v1::layout

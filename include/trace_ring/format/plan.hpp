@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Checks the header of a trace file, which may be anything. Writers that join a file and readers
-/// both use it; afterwards every region is known to lie inside the file.
+/// Where each region of a trace file lies. A plan is computed for a new file, stored in its header,
+/// and read back from a header, which may hold anything: it is checked first. Writers that join a
+/// file and readers use the same check. After it, every region is known to lie inside the file.
 /// @code
 ///   trace_ring::layout::plan plan;
 ///   if (const auto fault = trace_ring::layout::check_layout(base, size, plan)) use(fault.what);
@@ -14,9 +15,133 @@
 #include <cstdint>
 #include <string_view>
 
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/format/clocks.hpp>
 #include <trace_ring/format/layout.hpp>
 
 namespace trace_ring::inline v1::layout {
+
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+    return (value + unit - 1) / unit * unit;
+}
+
+/// Offsets and counts, as plain numbers.
+struct plan {
+    std::uint32_t sub_buffer_bytes = 0;
+    std::uint64_t sub_buffer_limit = 0;
+    std::uint64_t ring = 0;
+    std::uint64_t clocks = 0;
+    std::uint32_t clock_count = 0;
+    std::uint64_t processes = 0;
+    std::uint32_t process_count = 0;
+    std::uint64_t gates = 0;
+    std::uint32_t gate_count = 0;
+    std::uint64_t lanes = 0;
+    std::uint32_t lane_count = 0;
+    std::uint64_t totals = 0;
+    std::uint32_t totals_per_lane = 0;
+    std::uint64_t dictionary = 0;
+    std::uint64_t dictionary_bytes = 0;
+    std::uint64_t index = 0;
+    std::uint64_t sub_buffers = 0;
+    std::uint64_t file_limit = 0;
+
+    /// The offset of one entry of a table. The caller has checked the number.
+    [[nodiscard]] constexpr std::uint64_t clock_at(std::uint64_t slot) const noexcept {
+        return clocks + slot * sizeof(clock_entry);
+    }
+    [[nodiscard]] constexpr std::uint64_t process_at(std::uint64_t slot) const noexcept {
+        return processes + slot * sizeof(process_entry);
+    }
+    [[nodiscard]] constexpr std::uint64_t gates_at(std::uint64_t page) const noexcept {
+        return gates + page * sizeof(gate_page);
+    }
+    [[nodiscard]] constexpr std::uint64_t lane_at(std::uint64_t slot) const noexcept {
+        return lanes + slot * sizeof(lane_entry);
+    }
+    /// Row `row` of the totals: lanes first, then numberings.
+    [[nodiscard]] constexpr std::uint64_t totals_at(std::uint64_t row) const noexcept {
+        return totals + row * totals_per_lane * sizeof(std::uint64_t);
+    }
+    [[nodiscard]] constexpr std::uint64_t index_at(std::uint64_t slot) const noexcept {
+        return index + slot * sizeof(index_entry);
+    }
+    /// The offset of a sub-buffer, which is also how long the file is with `count` of them.
+    [[nodiscard]] constexpr std::uint64_t bytes_for(std::uint64_t count) const noexcept {
+        return sub_buffers + count * sub_buffer_bytes;
+    }
+    /// Bytes of the tables before the index: allocated whole at set-up.
+    [[nodiscard]] constexpr std::uint64_t fixed_bytes() const noexcept { return index; }
+};
+
+/// Calls `visit(plan's offset, header's offset, bytes)` for the regions before the sub-buffers, in
+/// the order in which they lie. The index has the bytes that it has at the limit.
+template <class Plan, class Visit>
+constexpr void for_each_region(Plan& p, Visit&& visit) {
+    using h = file_header;
+    const std::uint64_t rows = p.lane_count + std::uint64_t{p.process_count};
+    visit(p.ring, &h::ring_offset, std::uint64_t{sizeof(ring_state)});
+    visit(p.clocks, &h::clocks_offset, std::uint64_t{p.clock_count} * sizeof(clock_entry));
+    visit(p.processes, &h::processes_offset,
+          std::uint64_t{p.process_count} * sizeof(process_entry));
+    visit(p.gates, &h::gates_offset, std::uint64_t{p.gate_count} * sizeof(gate_page));
+    visit(p.lanes, &h::lanes_offset, std::uint64_t{p.lane_count} * sizeof(lane_entry));
+    visit(p.totals, &h::totals_offset, p.totals_per_lane * rows * sizeof(std::uint64_t));
+    visit(p.dictionary, &h::dictionary_offset, p.dictionary_bytes);
+    visit(p.index, &h::index_offset, p.sub_buffer_limit * sizeof(index_entry));
+}
+
+/// One table whose header says how long its entries are.
+struct table_stride {
+    shared_atomic<std::uint32_t> file_header::*in_header;
+    std::uint32_t bytes;
+    std::string_view fault;
+};
+inline constexpr table_stride strides[] = {
+    {&file_header::clock_stride, sizeof(clock_entry), "unknown stride of clock entries"},
+    {&file_header::process_stride, sizeof(process_entry), "unknown stride of process entries"},
+    {&file_header::gate_stride, sizeof(gate_page), "unknown stride of gates"},
+    {&file_header::lane_stride, sizeof(lane_entry), "unknown stride of lane entries"},
+    {&file_header::index_stride, sizeof(index_entry), "unknown stride of index entries"}};
+
+/// Calls `visit(plan's number, header's number)` for the numbers that are not offsets.
+template <class Plan, class Visit>
+constexpr void for_each_size(Plan& p, Visit&& visit) {
+    using h = file_header;
+    visit(p.sub_buffer_bytes, &h::sub_buffer_bytes);
+    visit(p.sub_buffer_limit, &h::sub_buffer_limit);
+    visit(p.clock_count, &h::clock_count);
+    visit(p.process_count, &h::process_count);
+    visit(p.gate_count, &h::gate_count);
+    visit(p.lane_count, &h::lane_count);
+    visit(p.totals_per_lane, &h::totals_per_lane);
+    visit(p.dictionary_bytes, &h::dictionary_bytes);
+}
+
+/// Lays the regions out one after the other, each from a page of its own on, the first at `at`. The
+/// counts in `wanted` are taken as they are; its offsets are computed.
+[[nodiscard]] constexpr plan lay_out(plan wanted, std::uint64_t at = format_page_bytes) noexcept {
+    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, format_page_bytes);
+    for_each_region(wanted, [&at](std::uint64_t& here, auto, std::uint64_t bytes) {
+        here = at;
+        at = round_up(at + bytes, format_page_bytes);
+    });
+    wanted.sub_buffers = at;
+    wanted.file_limit = wanted.bytes_for(wanted.sub_buffer_limit);
+    return wanted;
+}
+
+/// Stores the sizes, offsets and strides of a plan in a header.
+[[gnu::cold]] inline void store_plan(file_header& h, const plan& p) noexcept {
+    // relaxed, to the end: published by the magic, or own memory
+    for_each_size(p, [&h](auto number, auto in_header) { (h.*in_header).store(number, relaxed); });
+    for_each_region(p, [&h](std::uint64_t here, auto in_header, std::uint64_t) {
+        (h.*in_header).store(here, relaxed);
+    });
+    for (const auto& each : strides) (h.*each.in_header).store(each.bytes, relaxed);
+    h.sub_buffers_offset.store(p.sub_buffers, relaxed);
+    h.file_limit.store(p.file_limit, relaxed);
+}
 
 /// What is wrong with a header, and where: `what` is empty if nothing is.
 struct header_fault {
@@ -40,55 +165,31 @@ struct header_fault {
     if (magic != file_magic) return {"not a trace file", 0};
     if (size < sizeof(file_header)) return {"the header is cut short", size};
     // relaxed, to the end: the header does not change once the magic is there
-    const auto u32 = [](const shared_atomic<std::uint32_t>& word) { return word.load(relaxed); };
-    const auto u64 = [](const shared_atomic<std::uint64_t>& word) { return word.load(relaxed); };
-    if (u32(h.version) < oldest_version || u32(h.version) > file_version) {
+    const auto get = [](const auto& word) { return word.load(relaxed); };
+    if (get(h.version) < oldest_version || get(h.version) > file_version) {
         return {"a trace file of another version", offsetof(file_header, version)};
     }
-    if (u32(h.header_bytes) != format_page_bytes) {
+    if (get(h.header_bytes) != format_page_bytes) {
         return {"the header's size is wrong", offsetof(file_header, header_bytes)};
     }
     if (size < format_page_bytes) return {"the header is cut short", size};
 
     plan p;
-    p.sub_buffer_bytes = u32(h.sub_buffer_bytes);
+    for_each_size(p, [&](auto& number, auto in_header) { number = get(h.*in_header); });
     if (!valid_sub_buffer_bytes(p.sub_buffer_bytes)) {
         return {"impossible size of sub-buffers", offsetof(file_header, sub_buffer_bytes)};
     }
-    p.sub_buffer_limit = u64(h.sub_buffer_limit);
     if (p.sub_buffer_limit == 0 || p.sub_buffer_limit > (1ULL << 48) / p.sub_buffer_bytes) {
         return {"impossible number of sub-buffers", offsetof(file_header, sub_buffer_limit)};
     }
-    struct region {
-        const shared_atomic<std::uint64_t>& offset;
-        std::uint64_t at;     // where in the header the offset is
-        std::uint64_t bytes;  // how long the region is
-        std::uint64_t& into;
+    const auto offset = [base](const auto& word) {
+        return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) -
+                                          static_cast<const std::byte*>(base));
     };
-    const auto stride_is = [&](const shared_atomic<std::uint32_t>& word, std::size_t expected) {
-        return u32(word) == expected;
-    };
-    if (!stride_is(h.clock_stride, sizeof(clock_entry))) {
-        return {"unknown stride of clock entries", offsetof(file_header, clock_stride)};
+    for (const auto& each : strides) {
+        const auto& stride = h.*each.in_header;
+        if (get(stride) != each.bytes) return {each.fault, offset(stride)};
     }
-    if (!stride_is(h.process_stride, sizeof(process_entry))) {
-        return {"unknown stride of process entries", offsetof(file_header, process_stride)};
-    }
-    if (!stride_is(h.gate_stride, format_page_bytes)) {
-        return {"unknown stride of gates", offsetof(file_header, gate_stride)};
-    }
-    if (!stride_is(h.lane_stride, sizeof(lane_entry))) {
-        return {"unknown stride of lane entries", offsetof(file_header, lane_stride)};
-    }
-    if (!stride_is(h.index_stride, sizeof(index_entry))) {
-        return {"unknown stride of index entries", offsetof(file_header, index_stride)};
-    }
-    p.clock_count = u32(h.clock_count);
-    p.process_count = u32(h.process_count);
-    p.gate_count = u32(h.gate_count);
-    p.lane_count = u32(h.lane_count);
-    p.totals_per_lane = u32(h.totals_per_lane);
-    p.dictionary_bytes = u64(h.dictionary_bytes);
     if (p.clock_count < 2) {
         return {"too few clock entries", offsetof(file_header, clock_count)};
     }
@@ -101,51 +202,40 @@ struct header_fault {
     if (p.dictionary_bytes > size) {
         return {"the dictionary is longer than the file", offsetof(file_header, dictionary_bytes)};
     }
-    const region regions[] = {
-        {h.ring_offset, offsetof(file_header, ring_offset), sizeof(ring_state), p.ring},
-        {h.clocks_offset, offsetof(file_header, clocks_offset),
-         std::uint64_t{p.clock_count} * sizeof(clock_entry), p.clocks},
-        {h.processes_offset, offsetof(file_header, processes_offset),
-         std::uint64_t{p.process_count} * sizeof(process_entry), p.processes},
-        {h.gates_offset, offsetof(file_header, gates_offset),
-         std::uint64_t{p.gate_count} * format_page_bytes, p.gates},
-        {h.lanes_offset, offsetof(file_header, lanes_offset),
-         std::uint64_t{p.lane_count} * sizeof(lane_entry), p.lanes},
-        {h.totals_offset, offsetof(file_header, totals_offset),
-         8ULL * p.totals_per_lane * (p.lane_count + std::uint64_t{p.process_count}), p.totals},
-        {h.dictionary_offset, offsetof(file_header, dictionary_offset), p.dictionary_bytes,
-         p.dictionary},
-        {h.index_offset, offsetof(file_header, index_offset), 0, p.index},
-    };
+    header_fault fault;
     std::uint64_t end = format_page_bytes;
-    for (const auto& r : regions) {
-        r.into = u64(r.offset);
-        if (r.into % format_page_bytes != 0 || r.into < end) return {"regions overlap", r.at};
-        if (r.into > size || r.bytes > size - r.into) {
-            return {"the file ends before its tables do", size};
+    for_each_region(p, [&](std::uint64_t& here, auto in_header, std::uint64_t bytes) {
+        if (fault) return;
+        here = get(h.*in_header);
+        if (&here == &p.index) bytes = 0;  // the file may not have grown yet
+        if (here % format_page_bytes != 0 || here < end) {
+            fault = {"regions overlap", offset(h.*in_header)};
+        } else if (here > size || bytes > size - here) {
+            fault = {"the file ends before its tables do", size};
         }
-        end = r.into + r.bytes;
-    }
-    p.sub_buffers = u64(h.sub_buffers_offset);
+        end = here + bytes;
+    });
+    if (fault) return fault;
+    p.sub_buffers = get(h.sub_buffers_offset);
     if (p.sub_buffers % format_page_bytes != 0 || p.sub_buffers < p.index ||
         p.sub_buffers - p.index < p.sub_buffer_limit * sizeof(index_entry) ||
         p.sub_buffers > (1ULL << 49)) {
         return {"sub-buffers overlap the index", offsetof(file_header, sub_buffers_offset)};
     }
     p.file_limit = p.bytes_for(p.sub_buffer_limit);
-    if (u64(h.file_limit) != p.file_limit) {
+    if (get(h.file_limit) != p.file_limit) {
         return {"the sizes contradict each other", offsetof(file_header, file_limit)};
     }
     // Of a trace that was trimmed: it had no less than it has. Of another: nothing.
-    const bool trimmed = u32(h.whole_lane_count) != 0;
+    const bool trimmed = get(h.whole_lane_count) != 0;
     const auto had = [trimmed](std::uint64_t before, std::uint64_t now) {
         return trimmed ? before >= now : before == 0;
     };
-    if (!had(u64(h.whole_limit), p.sub_buffer_limit) || !had(u64(h.whole_capacity), 1) ||
-        !had(u64(h.whole_dictionary_bytes), p.dictionary_bytes) ||
-        !had(u32(h.whole_process_count), p.process_count) ||
-        !had(u32(h.whole_gate_count), p.gate_count) ||
-        !had(u32(h.whole_lane_count), p.lane_count) || u32(h.reserved3) != 0) {
+    if (!had(get(h.whole_limit), p.sub_buffer_limit) || !had(get(h.whole_capacity), 1) ||
+        !had(get(h.whole_dictionary_bytes), p.dictionary_bytes) ||
+        !had(get(h.whole_process_count), p.process_count) ||
+        !had(get(h.whole_gate_count), p.gate_count) ||
+        !had(get(h.whole_lane_count), p.lane_count) || get(h.reserved3) != 0) {
         return {"the sizes from before it was trimmed are impossible",
                 offsetof(file_header, whole_limit)};
     }

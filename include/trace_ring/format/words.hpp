@@ -181,12 +181,31 @@ inline constexpr std::size_t max_rings = 4;
 /// Ids of event types are 1 to this.
 inline constexpr std::uint32_t max_event_id = 4095;
 
+/// Totals that a lane may have: counters of events that ask for one.
+inline constexpr std::uint32_t max_totals = 64;
+
 /// The bits of a gate; zero is open. Each is a reason to be shut, and can be lifted alone.
 enum gate_bits : std::uint8_t {
     gate_event_off = 1,     ///< this event was switched off
     gate_recorder_off = 2,  ///< recording as a whole was stopped
     gate_no_event = 4,      ///< there is no such event: id 0, always
 };
+
+/// A gate for each event, by its id.
+struct gate_page {
+    shared_atomic<std::uint8_t> gates[max_event_id + 1];
+};
+static_assert(sizeof(gate_page) == format_page_bytes);
+
+/// Shuts a gate for this reason, or lifts the reason. Signal-safe.
+inline void set_gate(shared_atomic<std::uint8_t>& gate, gate_bits reason, bool shut) noexcept {
+    // relaxed, to the end: a gate is advice that takes effect soon
+    if (shut) {
+        gate.fetch_or(reason, relaxed);
+    } else {
+        gate.fetch_and(static_cast<std::uint8_t>(~reason), relaxed);
+    }
+}
 
 }  // namespace layout
 }  // namespace trace_ring::inline v1

@@ -9,39 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
-
-/// Stores the sizes and offsets of a plan in a header.
-inline void store_plan(layout::file_header& h, const layout::plan& p) noexcept {
-    // relaxed, to the end: published by the magic, or own memory
-    h.sub_buffer_bytes.store(p.sub_buffer_bytes, relaxed);
-    h.sub_buffer_limit.store(p.sub_buffer_limit, relaxed);
-    h.file_limit.store(p.file_limit, relaxed);
-    h.ring_offset.store(p.ring, relaxed);
-    h.clocks_offset.store(p.clocks, relaxed);
-    h.clock_stride.store(sizeof(layout::clock_entry), relaxed);
-    h.clock_count.store(p.clock_count, relaxed);
-    h.processes_offset.store(p.processes, relaxed);
-    h.process_stride.store(sizeof(layout::process_entry), relaxed);
-    h.process_count.store(p.process_count, relaxed);
-    h.gates_offset.store(p.gates, relaxed);
-    h.gate_stride.store(layout::format_page_bytes, relaxed);
-    h.gate_count.store(p.gate_count, relaxed);
-    h.lanes_offset.store(p.lanes, relaxed);
-    h.lane_stride.store(sizeof(layout::lane_entry), relaxed);
-    h.lane_count.store(p.lane_count, relaxed);
-    h.totals_offset.store(p.totals, relaxed);
-    h.totals_per_lane.store(p.totals_per_lane, relaxed);
-    h.dictionary_offset.store(p.dictionary, relaxed);
-    h.dictionary_bytes.store(p.dictionary_bytes, relaxed);
-    h.index_offset.store(p.index, relaxed);
-    h.index_stride.store(sizeof(layout::index_entry), relaxed);
-    h.sub_buffers_offset.store(p.sub_buffers, relaxed);
-}
 
 /// Copies a trace into another layout. Each table of that has room for what is in use.
 class relayout {
@@ -84,7 +56,7 @@ public:
                 word_at<std::uint64_t>(const_cast<std::byte*>(from_), i).load(relaxed), relaxed);
         }
         auto& h = *static_cast<layout::file_header*>(static_cast<void*>(page));
-        store_plan(h, fresh_);
+        layout::store_plan(h, fresh_);
         h.whole_limit.store(whole.sub_buffer_limit, relaxed);
         h.whole_capacity.store(whole_capacity, relaxed);
         h.whole_dictionary_bytes.store(whole.dictionary_bytes, relaxed);
