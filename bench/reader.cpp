@@ -34,6 +34,7 @@
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/expression/names.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>

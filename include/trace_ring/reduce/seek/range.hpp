@@ -30,6 +30,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 
