@@ -45,8 +45,8 @@ struct run_result {
     std::vector<stack_range> stacks;
 };
 
-/// References that hooks were called for, but that did not come, beyond those that are known to be
-/// lost; negative: more came. Of processes that still run, this cannot be told.
+/// Hook calls whose references did not arrive, beyond the known losses; negative: more arrived.
+/// Unknown for processes that are still running.
 [[nodiscard]] inline std::int64_t unexplained(const run_result& of) {
     if (of.counts_change) return 0;
     return static_cast<std::int64_t>(of.counts.calls - of.references - of.counts.lost_references);
@@ -60,7 +60,7 @@ struct run_result {
         counts.untraced_references == 0 && of.missing_records == 0 && of.damaged_bytes == 0 &&
         more == 0) {
         // absent: lost_records, lost_references, untraced_references, missing_records,
-        // damaged_bytes, calls (examples/address_report_test)
+        // damaged_bytes, calls (examples/address_trace/address_report_test)
         return "none";
     }
     std::string text = std::to_string(counts.lost_references) + " references in " +

@@ -81,15 +81,6 @@ struct clock_entry {
     }
 };
 static_assert(sizeof(clock_entry) == 64);
-static_assert(offsetof(clock_entry, sequence) == 0);
-static_assert(offsetof(clock_entry, ticks) == 8);
-static_assert(offsetof(clock_entry, monotonic) == 16);
-static_assert(offsetof(clock_entry, realtime) == 24);
-static_assert(offsetof(clock_entry, width) == 32);
-static_assert(offsetof(clock_entry, process) == 40);
-static_assert(offsetof(clock_entry, lanes) == 44);
-static_assert(offsetof(clock_entry, cursor) == 48);
-static_assert(offsetof(clock_entry, since) == 56);
 
 /// How many of `count` entries keep a jump of the clocks.
 [[nodiscard]] constexpr std::uint32_t kept_clocks(std::uint32_t count) noexcept {

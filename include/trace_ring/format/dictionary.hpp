@@ -32,16 +32,6 @@ struct type_entry {
     shared_atomic<std::uint64_t> flow_fields;
 };
 static_assert(sizeof(type_entry) == 32);
-static_assert(offsetof(type_entry, magic) == 0);
-static_assert(offsetof(type_entry, bytes) == 4);
-static_assert(offsetof(type_entry, root) == 8);
-static_assert(offsetof(type_entry, id) == 12);
-static_assert(offsetof(type_entry, kind) == 14);
-static_assert(offsetof(type_entry, total) == 15);
-static_assert(offsetof(type_entry, fields) == 16);
-static_assert(offsetof(type_entry, name_bytes) == 18);
-static_assert(offsetof(type_entry, fixed_bytes) == 20);
-static_assert(offsetof(type_entry, flow_fields) == 24);
 inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
 inline constexpr std::size_t dictionary_unit = 64;
 
@@ -56,12 +46,6 @@ struct alias_entry {
     shared_atomic<std::uint32_t> unit[most];  ///< where the type_entry lies, in units
 };
 static_assert(sizeof(alias_entry) == dictionary_unit);
-static_assert(offsetof(alias_entry, magic) == 0);
-static_assert(offsetof(alias_entry, bytes) == 4);
-static_assert(offsetof(alias_entry, root) == 8);
-static_assert(offsetof(alias_entry, first_id) == 12);
-static_assert(offsetof(alias_entry, count) == 14);
-static_assert(offsetof(alias_entry, unit) == 16);
 inline constexpr std::uint32_t alias_magic = 0x41494C41;  ///< "ALIA"
 /// The magic of an entry that may be used again; its length follows as in others.
 inline constexpr std::uint32_t free_magic = 0x45455246;  ///< "FREE"
@@ -73,17 +57,12 @@ struct field_entry {
     /// fields come last. (Readers that do not know this show the records of the event as bytes.)
     static constexpr std::uint8_t result = 0x80;
     shared_atomic<std::uint8_t> type;     ///< field_type
-    shared_atomic<std::uint8_t> form;     ///< field_form, perhaps with `result`
+    shared_atomic<std::uint8_t> form;     ///< field_form, or that with `result`
     shared_atomic<std::uint16_t> count;   ///< elements of a fixed array, else 1
     shared_atomic<std::uint16_t> offset;  ///< in the payload (of the u16 length, if variable)
     shared_atomic<std::uint16_t> name_bytes;
 };
 static_assert(sizeof(field_entry) == 8);
-static_assert(offsetof(field_entry, type) == 0);
-static_assert(offsetof(field_entry, form) == 1);
-static_assert(offsetof(field_entry, count) == 2);
-static_assert(offsetof(field_entry, offset) == 4);
-static_assert(offsetof(field_entry, name_bytes) == 6);
 
 /// The entries of a dictionary in memory, or of a copy of one. Others may have stored anything in
 /// it: bytes that cannot be an entry are skipped. Signal-safe; each walk is linear in the bytes.

@@ -4,9 +4,10 @@
 
 /// @file
 /// The trace file, byte by byte. The file is the ring: writers of either word size map it and write
-/// into it, and after a kill it is read as it is. Little-endian; offsets in bytes from the start.
-/// README.md beside this header has the regions in their order, and what a reader needs of each. A
-/// reader checks each number against the size of what it has before use (`check_layout`).
+/// into it, and readers read it unchanged, also after a kill. Little-endian; offsets in bytes from
+/// the start.
+/// README.md next to this header has the regions in their order, and what a reader needs of each. A
+/// reader checks each number before use (`check_layout`).
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct file_header {
     shared_atomic<std::uint32_t> creator_word;      ///< 4 or 8: the creator's word size in bytes
     shared_atomic<std::uint32_t> clock;             ///< clock::clock_kind
     shared_atomic<std::uint64_t> ticks_per_second;  ///< of the clock, as estimated at set-up
-    shared_atomic<std::uint64_t> id[2];             ///< random: tells two files apart
+    shared_atomic<std::uint64_t> id[2];             ///< random: two files differ in it
     shared_atomic<std::uint64_t> created;           ///< realtime, nanoseconds since 1970
     shared_atomic<std::uint32_t> sub_buffer_bytes;
     shared_atomic<std::uint32_t> full;              ///< full_mode, for information
@@ -70,21 +71,8 @@ struct file_header {
     shared_atomic<std::uint32_t> reserved3;
 };
 static_assert(sizeof(file_header) == 248);
-static_assert(offsetof(file_header, whole_limit) == 208);
-static_assert(offsetof(file_header, whole_lane_count) == 240);
-static_assert(offsetof(file_header, ticks_per_second) == 24);
-static_assert(offsetof(file_header, sub_buffer_bytes) == 56);
-static_assert(offsetof(file_header, sub_buffer_limit) == 64);
-static_assert(offsetof(file_header, ring_offset) == 80);
-static_assert(offsetof(file_header, processes_offset) == 104);
-static_assert(offsetof(file_header, lanes_offset) == 136);
-static_assert(offsetof(file_header, totals_offset) == 152);
-static_assert(offsetof(file_header, no_control) == 164);
-static_assert(offsetof(file_header, dictionary_offset) == 168);
-static_assert(offsetof(file_header, index_offset) == 184);
-static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
-/// The ring's words that change, each group of writers on a cache line of its own.
+/// The ring's words that change, each group of writers on its own cache line.
 struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
 
@@ -105,8 +93,8 @@ struct ring_state {
     shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost without a lane
     shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
     shared_atomic<std::uint32_t> ended_elsewhere;        ///< 1: there are span_end_records
-    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
-    /// were too few; 0: that never happened.
+    /// The most simultaneous writers, as counted when a record was lost because lanes or
+    /// sub-buffers were too few; 0: that never happened.
     shared_atomic<std::uint32_t> writers;
 
     /// The counts of lanes whose entries have been given to others.
@@ -128,14 +116,14 @@ struct ring_state {
     shared_atomic<std::uint64_t> consumed_sub_buffers;
     shared_atomic<std::uint64_t> told_without_lane;  ///< of `refused_without_lane`, to sessions
 
-    /// Of lanes whose entries have been given to others: what no session was told.
+    /// Of lanes whose entries have been given to others: what was not reported to a session.
     alignas(64) shared_atomic<std::uint64_t> undrained;  ///< records, readable or overwritten
     shared_atomic<std::uint64_t> untold_refused;
     shared_atomic<std::uint64_t> untold_too_long;
     shared_atomic<std::uint64_t> untold_nested;
     shared_atomic<std::uint64_t> untold_abandoned;
 
-    /// The rings beside the first: sub-buffers set aside at the beginning, one ring after the
+    /// The rings after the first: sub-buffers set aside at the beginning, one ring after the
     /// other. Positions are numbered as if each round went over the whole file at its limit, so
     /// that in any ring a position names one slot: (position - 1) mod sub_buffer_limit.
     struct quota {
@@ -148,23 +136,8 @@ struct ring_state {
     quota quotas[max_rings - 1];
 };
 static_assert(sizeof(ring_state) == 704);
-static_assert(offsetof(ring_state, quotas) == 512 && sizeof(ring_state::quota) == 64);
-static_assert(offsetof(ring_state::quota, held) == 16);
-static_assert(offsetof(ring_state, cursor) == 0);
-static_assert(offsetof(ring_state, capacity) == 64);
-static_assert(offsetof(ring_state, held) == 128);
-static_assert(offsetof(ring_state, overwritten_records) == 136);
-static_assert(offsetof(ring_state, keep_for) == 144);
-static_assert(offsetof(ring_state, last_lane) == 192);
-static_assert(offsetof(ring_state, dictionary_used) == 200);
-static_assert(offsetof(ring_state, ended_elsewhere) == 224);
-static_assert(offsetof(ring_state, writers) == 228);
-static_assert(offsetof(ring_state::quota, writers) == 20);
-static_assert(offsetof(ring_state, folded_lanes) == 256);
-static_assert(offsetof(ring_state, snapshot_request) == 320);
-static_assert(offsetof(ring_state, session_owner) == 384);
 
-/// How many of the sub-buffers that may be held, half of a ring, are lent: their holders release
+/// Half of a ring's sub-buffers may be held. Some of those are lent: their holders release
 /// them after each record. The same of a table's lanes, if there are more than two.
 [[nodiscard]] constexpr std::uint64_t lent_of_held(std::uint64_t most, bool is_quota) noexcept {
     const std::uint64_t part = most / (is_quota ? 2 : 4);
@@ -198,7 +171,7 @@ struct room {
 
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 
-/// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)`
+/// One process. If the file system has such locks, it holds a lock on byte `lock_offset(slot)`
 /// exactly as long as it lives (storage::life_lock).
 struct process_entry {
     shared_atomic<std::uint32_t> state;  ///< presence
@@ -223,16 +196,10 @@ struct process_entry {
     shared_atomic<std::uint64_t> reserved2[2];
 };
 static_assert(sizeof(process_entry) == 128);
-static_assert(offsetof(process_entry, recorded_by) == 104);
-static_assert(offsetof(process_entry, root) == 16);
-static_assert(offsetof(process_entry, attached) == 32);
-static_assert(offsetof(process_entry, name) == 48);
-static_assert(offsetof(process_entry, space) == 80);
-static_assert(offsetof(process_entry, image) == 88);
 
-/// One lane: what is known of a writer beside its records. Another thread may adopt the lane; its
-/// records say so (owner_record), and the entry stays that of the first. The lane of a processor is
-/// written by any thread of the process that runs there; owner records say which.
+/// One lane: what is known about a writer, apart from its records. Another thread may adopt the
+/// lane; its records say so (owner_record), and the entry keeps the first thread. The lane of a
+/// processor is written by any thread of the process that runs there; owner records say which.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
@@ -264,13 +231,6 @@ struct lane_entry {
     shared_atomic<std::uint64_t> reserved[4];
 };
 static_assert(sizeof(lane_entry) == 192);
-static_assert(offsetof(lane_entry, cpu) == 20);
-static_assert(offsetof(lane_entry, written) == 24);
-static_assert(offsetof(lane_entry, name) == 88);
-static_assert(offsetof(lane_entry, drained) == 104);
-static_assert(offsetof(lane_entry, writer) == 128);
-static_assert(offsetof(lane_entry, handed_on) == 140);
-static_assert(offsetof(lane_entry, overwrote) == 152);
 
 /// In a lane entry's counts for sessions: the entry is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
@@ -314,7 +274,7 @@ struct lane_beginning {
 /// Fills the entry of a new lane, which is `preparing` and the caller's, and lets others read it.
 /// Signal-safe.
 inline void begin_lane(lane_entry& entry, const lane_beginning& with) noexcept {
-    // relaxed, to the end: published by the state, but for the number
+    // relaxed, to the end: published by the state, except for the number
     entry.number.store(with.number, relaxed);
     // A thread that sees any word of the new lane and looks again sees its number.
     // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
@@ -355,8 +315,6 @@ struct index_entry {
     shared_atomic<std::uint32_t> closed_at;
 };
 static_assert(sizeof(index_entry) == 32);
-static_assert(offsetof(index_entry, closed_at) == 28);
-static_assert(offsetof(index_entry, lane) == 24);
 
 /// The byte that a process with slot `slot` keeps locked (fcntl) while it lives, far above any
 /// file's end so that a lock never covers data.
@@ -375,7 +333,8 @@ inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 
 /// The byte whose lock is shared by all processes that have the file mapped, but not to record.
 inline constexpr std::uint64_t map_lock_offset = entering_lock_offset + 1;
-/// The byte whose lock is shared by readers that follow the file: it keeps its inode meanwhile.
+/// The byte whose lock is shared by readers that follow the file. It keeps its inode as long as one
+/// does.
 inline constexpr std::uint64_t follow_lock_offset = map_lock_offset + 1;
 
 }  // namespace trace_ring::inline v1::layout

@@ -118,8 +118,8 @@ constexpr void for_each_size(Plan& p, Visit&& visit) {
     visit(p.dictionary_bytes, &h::dictionary_bytes);
 }
 
-/// Lays the regions out one after the other, each from a page of its own on, the first at `at`. The
-/// counts in `wanted` are taken as they are; its offsets are computed.
+/// Lays the regions out one after the other, each from the next page on, the first at `at`. The
+/// counts are those in `wanted`; the offsets are computed.
 [[nodiscard]] constexpr plan lay_out(plan wanted, std::uint64_t at = format_page_bytes) noexcept {
     wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, format_page_bytes);
     for_each_region(wanted, [&at](std::uint64_t& here, auto, std::uint64_t bytes) {
@@ -243,7 +243,7 @@ struct header_fault {
     return {};
 }
 
-/// How many whole sub-buffers, with their index entries, a checked file of `size` bytes holds.
+/// The number of whole sub-buffers, with their index entries, in a checked file of `size` bytes.
 [[nodiscard]] inline std::uint64_t present_sub_buffers(const plan& p, std::uint64_t size) noexcept {
     if (size <= p.sub_buffers) return 0;
     const std::uint64_t there = (size - p.sub_buffers) / p.sub_buffer_bytes;

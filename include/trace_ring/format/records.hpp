@@ -20,7 +20,7 @@ namespace trace_ring::inline v1 {
 /// Consecutive records with the same header word (so of one event, one length, the same flags) and
 /// the same upper half of the clock, whose times do not go back.
 struct stretch {
-    std::uint32_t begin = 0;  ///< where the first begins, in words from that of the sub-buffer
+    std::uint32_t begin = 0;  ///< where the first begins, in words from the sub-buffer's beginning
     std::uint32_t count = 0;
     std::uint32_t word = 0;  ///< of each
     std::uint64_t high = 0;  ///< the clock's upper half, in its place
@@ -39,7 +39,7 @@ struct any_owner {
 /// Walks the records of a copy, oldest first, and calls `visit(const stretch&)` for those that are
 /// not the library's own. Returns the offset of the first byte that makes no sense, or 0: lengths,
 /// their sum and the count of records are checked. Linear; does not allocate.
-/// Calls `meanwhile(words)` now and then, with the number of words looked at: for work that is best
+/// Calls `meanwhile(words)` now and then, with the number of words visited: for work that is best
 /// done bit by bit, such as fetching what will be copied next. Calls `owner(owner_record)` where
 /// another thread's records begin.
 template <class Visit, class Meanwhile, class Owner = any_owner>

@@ -36,7 +36,7 @@ namespace trace_ring::inline v1 {
 /// @code
 ///   0  clock's low half, record word    8  whole clock, as in a time record
 ///   16 u32 thread, u16 process slot, u16 depth
-///   24 the thread's name, 16 bytes; left out if it is that of the lane
+///   24 the thread's name, 16 bytes; left out if the lane has the same
 /// @endcode
 struct owner_record {
     std::uint32_t thread = 0;
@@ -60,7 +60,7 @@ struct owner_record {
     }
 };
 
-/// The longest record, its header included, that a sub-buffer of `bytes` can hold beside the time
+/// The longest record, its header included, that a sub-buffer of `bytes` can hold after the time
 /// record that may have to come first.
 [[nodiscard]] constexpr std::size_t max_record_bytes(std::size_t bytes) noexcept {
     return bytes - sizeof(sub_buffer_header) - time_record_bytes;
@@ -84,7 +84,7 @@ enum class copy_result {
 /// A consistent copy: header and the committed records, as they were at one moment.
 struct sub_buffer_copy {
     stamped state{};
-    std::uint32_t numbering = 0;  ///< of the event types, from 1; 0: not told
+    std::uint32_t numbering = 0;  ///< of the event types, from 1; 0: not known
     std::uint32_t lane = 0;
     std::uint64_t first_position = 0;
     std::uint64_t base_time = 0;

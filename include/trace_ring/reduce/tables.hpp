@@ -160,7 +160,7 @@ public:
     void excuse_lane(std::uint32_t number, position before) { add_lane(number).drained = before; }
 
     /// The lane as another thread recorded in it: the lane's number with that thread's identity. It
-    /// stays where it is in memory. May be called by several threads at once.
+    /// stays where it is in memory. Several threads may call this simultaneously.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, const owner_record& who) const {
         const std::lock_guard<std::mutex> alone(guests_lock_);
         auto& guest = guests_[{lane.number, who.word()}];
@@ -171,7 +171,7 @@ public:
     }
 
     /// The same for a thread of the lane's process whose references another one recorded, with the
-    /// name that it has in a lane of its own.
+    /// name that it has in its own lane.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, std::uint32_t thread) const {
         constexpr std::uint32_t no_process = ~std::uint32_t{0};
         owner_record who{thread, static_cast<std::uint16_t>(lane.process.value_or(0)), 0};

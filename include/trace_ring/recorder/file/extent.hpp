@@ -5,8 +5,8 @@
 /// @file
 /// How many sub-buffers of a trace can be touched. The file has their number in a word that others
 /// may have stored anything into, and touching a page behind the end of a file raises SIGBUS. So
-/// the word is believed only as far as the file is known to reach; when it is larger, as it is
-/// after the file has grown, the kernel is asked for the file's length.
+/// the word is believed only as far as the file is known to reach; when it is larger, because
+/// the file has grown, the kernel reports the file's length.
 
 #include <cstdint>
 

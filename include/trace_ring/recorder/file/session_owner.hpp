@@ -22,7 +22,7 @@ namespace trace_ring::inline v1::impl {
 struct trace_bytes : layout::view {
     const extent* present = nullptr;
 
-    /// Never more than can be touched, whatever others store there.
+    /// Never more than can be touched, even if others store nonsense there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present->now(); }
 };
 

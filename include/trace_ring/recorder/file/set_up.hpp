@@ -87,8 +87,8 @@ public:
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
     [[nodiscard]] clock_snapshot snapshot() const noexcept { return clock_->snapshot(); }
 
-    /// Gives the sub-buffers up to `count`, and their index, memory of their own; and the file its
-    /// bytes behind them, for stray records. 0 or the error. Signal-safe.
+    /// Gives the sub-buffers up to `count` and their index memory, and the file its bytes behind
+    /// them, for stray records. 0 or the error. Signal-safe.
     [[nodiscard, gnu::noinline]] int provide(std::uint64_t from,
                                              std::uint64_t count) const noexcept {
         const layout::plan& p = plan();
@@ -126,7 +126,7 @@ public:
         });
     }
 
-    /// Whether a process has locked the byte; true if that cannot be told. Signal-safe.
+    /// Whether a process has locked the byte; true if that is not known. Signal-safe.
     [[nodiscard, gnu::noinline]] bool is_locked(std::uint64_t offset) const noexcept {
         bool locked = true;
         on_locks([&](int fd) { locked = storage::byte_is_locked(fd, offset); });
@@ -184,7 +184,7 @@ private:
             fresh = storage::create_memory_file("trace_ring");
         } else {
             fresh = storage::try_create_memory_file("trace_ring locks");
-            // Without that file, pids tell who lives, as far as they can.
+            // Without that file, pids show which processes live, as far as they can.
             if (fresh) signs_.keep(std::move(fresh), path());
             return;
         }

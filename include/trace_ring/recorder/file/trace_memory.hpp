@@ -51,7 +51,7 @@ public:
         while (number == 0) number = ring().last_lane.fetch_add(1, relaxed) + 1;  // a counter
         return number;
     }
-    /// Sub-buffers that exist; never more than can be touched, whatever others store there.
+    /// Sub-buffers that exist; never more than can be touched, even if others store nonsense there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present_.now(); }
     [[nodiscard]] const extent& present() const noexcept { return present_; }
 
@@ -70,7 +70,7 @@ public:
     [[nodiscard]] std::uint32_t root() const noexcept { return root_; }
     [[nodiscard]] layout::gate_page& own_gates() const noexcept { return gates(gate_page_); }
 
-    /// Gives the program its numbering, and gates of its own: false if all are in use. For set-up,
+    /// Gives the program its numbering and a page of gates: false if all are in use. For set-up,
     /// by one process at a time.
     [[nodiscard, gnu::cold]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
         root_ = root;
@@ -161,8 +161,8 @@ private:
     }
 
     /// A page of gates that no living process obeys. A page of a program that is gone is opened;
-    /// one that was never used stays as whoever controls the recording left it. Programs are
-    /// entered under the lock of set-up, so that no two choose at once.
+    /// one that was never used keeps what a control has set. Programs are entered under the lock
+    /// of set-up, so that no two choose the same.
     [[nodiscard, gnu::noinline, gnu::cold]] bool free_gate_page(
         std::uint32_t self, std::uint32_t& page) const noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);

@@ -111,7 +111,7 @@ private:
             return dictionary + static_cast<std::uint64_t>(
                                     reinterpret_cast<const std::byte*>(&field) - all.base);
         }
-        /// `length` bytes, whatever they are.
+        /// `length` bytes of any kind.
         [[nodiscard]] std::string name(std::uint64_t from, std::size_t length) const {
             return {reinterpret_cast<const char*>(all.base) + at + from, length};
         }

@@ -32,7 +32,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// A clock snapshot of the trace. What it has beside, a timeline sets.
+/// A clock snapshot of the trace. A timeline sets the further members.
 struct trace_clock_snapshot : layout::taken_snapshot {
     std::uint32_t era = 0;      ///< of its ticks, raised
     std::uint64_t elapsed = 0;  ///< ns since the first snapshot
@@ -45,9 +45,9 @@ struct trace_clock_snapshot : layout::taken_snapshot {
 /// @code
 ///   the file's ticks    ..100 ..... 180 | 20 ..... 90 | 30 ....     | a snapshot has fewer ticks
 ///   era                         0             1           2           than the one before
-///   as they are read    ..100 ..... 180 | 220 ... 290 | 330 ...
+///   raised              ..100 ..... 180 | 220 ... 290 | 330 ...
 /// @endcode
-/// The lane, or the position of its sub-buffer, tells the era of a time: a lane entered, or a
+/// The lane, or the position of its sub-buffer, decides the era of a time: a lane entered, or a
 /// sub-buffer claimed, after the first snapshot of an era does not belong to the one before.
 class clock_eras {
 public:

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Who wrote a trace: processes, lanes, the ring that they shared, and the clock snapshots that
-/// they took, copied from the file.
+/// The writers of a trace: processes, lanes, the ring that they shared, and the clock snapshots
+/// that they took, copied from the file.
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ template <std::size_t N>
     return out;
 }
 
-/// Entries of a table, copied twice. One that was being replaced meanwhile would be a mixture: its
+/// Entries of a table, copied twice. One that was being replaced would be a mixture: its
 /// number differs between the copies, and it is read the next time.
 template <class Entry>
 class read_twice {
@@ -180,7 +180,7 @@ struct lane_info {
 
     /// Takes over what entry `i` of the table says; `note` as above. The newest sub-buffer is taken
     /// from the first read and the count of records from the second, so that the count includes all
-    /// records before that sub-buffer. `claimed` is from the second, too, where it stands behind
+    /// records before that sub-buffer. `claimed` is from the second, too, where it follows
     /// the count.
     template <class Note>
     void update(const read_twice<layout::lane_entry>& table, std::size_t i,
@@ -233,12 +233,12 @@ struct ring_info {
         false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
-    /// Those of them that no draining session consumed or was told of as lost: what readers have to
-    /// find, or to report as lost. At most `folded_written`.
+    /// Those of them that no draining session consumed or reported as lost: readers have to find
+    /// them, or to report them as lost. At most `folded_written`.
     std::uint64_t folded_undrained = 0;
     loss_counts folded_lost{};  ///< records that they lost, by their own count
-    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
-    /// were too few, of the first ring and of each quota; 0: that never happened.
+    /// The most simultaneous writers, as counted when a record was lost because lanes or
+    /// sub-buffers were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};
 
     [[nodiscard]] static ring_info from(const layout::ring_state& copy) {
@@ -250,7 +250,7 @@ struct ring_info {
         ring.types_without_room = get(copy.types_without_room);
         ring.folded_lanes = get(copy.folded_lanes);
         ring.folded_written = get(copy.folded_written);
-        // Negative for the moment between a session's count and that of the lane.
+        // Negative for the moment between a session's count and the lane's.
         const std::uint64_t undrained = get(copy.undrained);
         const bool negative = static_cast<std::int64_t>(undrained) < 0;
         ring.folded_undrained = negative ? 0 : (std::min)(undrained, ring.folded_written);
