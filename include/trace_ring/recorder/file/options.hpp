@@ -111,7 +111,7 @@ private:
 };
 
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {  // see disabled/recorder.hpp
+inline namespace disabled {  // see site/disabled.hpp
 #endif
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" is replaced by the process id, "%e" by the program's

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/plan.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/recorder/file/options.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -21,6 +21,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/c_string.hpp>
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -32,8 +34,7 @@
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/plan_for.hpp>
 #include <trace_ring/recorder/file/rotation.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/owned_text.hpp>
+#include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1::impl {

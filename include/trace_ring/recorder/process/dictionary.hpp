@@ -14,6 +14,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/view.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 
