@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <trace_ring/format/copied_entries.hpp>
+#include <trace_ring/format/lay_out.hpp>
 #include <trace_ring/format/view.hpp>
 
 BOOST_AUTO_TEST_SUITE(view_of_a_trace)

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/view.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
 namespace trace_ring::inline v1::reduce {

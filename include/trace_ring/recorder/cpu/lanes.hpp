@@ -16,6 +16,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/cpu/steps.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -219,14 +220,14 @@ private:
         std::uint32_t left = cpu;
         for (std::size_t at = digits; at-- > 4; left /= 10)
             name[at] = static_cast<char>('0' + left % 10);
-        layout::begin_lane(*entry, {core_->memory_.new_lane_number(),
-                                    core_->process(),
-                                    0,
-                                    0,
-                                    cpu + 1,
-                                    core_->shares_.number(ring_number_of(lane)),
-                                    core_->memory_.now(),
-                                    {name, digits}});
+        begin_lane(*entry, {core_->memory_.new_lane_number(),
+                            core_->process(),
+                            0,
+                            0,
+                            cpu + 1,
+                            core_->shares_.number(ring_number_of(lane)),
+                            core_->memory_.now(),
+                            {name, digits}});
         if (!change(cpu, {{&lane.entry, 0}},
                     {{&lane.limit, limit()},
                      {&lane.totals, address(core_->memory_.totals(slot))},

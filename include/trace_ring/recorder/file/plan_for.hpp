@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include <trace_ring/bounds.hpp>
-#include <trace_ring/format/plan.hpp>
+#include <trace_ring/format/lay_out.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/setup_error.hpp>

@@ -23,6 +23,7 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/c_string.hpp>
+#include <trace_ring/format/lay_out.hpp>
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>

@@ -19,6 +19,7 @@
 #include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/process.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
@@ -149,7 +150,7 @@ private:
         entry.uses.store(entry.uses.load(relaxed) + 1, relaxed);
         entry.attached.store(now(), relaxed);
         entry.departed.store(0, relaxed);
-        layout::store_text(entry.name, who.name);
+        store_text(entry.name, who.name);
         // order: process.enter:B pairs with process.look:A, process.look:B, process.find:A,
         // table.read:B, snapshot.copy:B, process.look:C
         entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);

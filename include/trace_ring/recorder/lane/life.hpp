@@ -18,6 +18,7 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/clock/snapshots.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
@@ -50,14 +51,14 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
         std::memcpy(name + i * sizeof word, &word, sizeof word);
     }
     const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
-    layout::begin_lane(*entry, {number,
-                                process_of(lane),
-                                thread,
-                                depth_of(lane),
-                                0,
-                                shares_.number(wanted_ring),
-                                memory_.now(),
-                                {name, sizeof name}});
+    begin_lane(*entry, {number,
+                        process_of(lane),
+                        thread,
+                        depth_of(lane),
+                        0,
+                        shares_.number(wanted_ring),
+                        memory_.now(),
+                        {name, sizeof name}});
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include <trace_ring/bounds.hpp>
+#include <trace_ring/format/lay_out.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/storage/file.hpp>

@@ -16,8 +16,9 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/copied_entries.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/format/view.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
