@@ -150,7 +150,7 @@ struct threads_and_spool {
         }
         return count;
     }
-    /// How many records stand after one that began when they were already stored.
+    /// The number of records after one that began when they were already stored.
     [[nodiscard]] std::uint64_t misplaced(const contents& found) const {
         constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
         const auto as_index = [](std::uint64_t ticket) { return static_cast<std::size_t>(ticket); };
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(what_four_threads_pass_comes_into_one_spool_in_order_and_co
     for (const auto each : check_each(found)) BOOST_TEST(each == count);
     BOOST_TEST(misplaced(found) <= collect.late());
     BOOST_TEST(collect.late() < count / 100);
-    trace_ring_test::proof("accounted", found.records.size(), "records of threads that race");
+    trace_ring_test::proof("accounted", found.records.size(), "records from racing threads");
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(each_kind_of_recorder_is_collected_with_an_exact_account, Kind,

@@ -57,7 +57,7 @@ void need_fields(const specification& what, std::size_t count, const char* form)
     }
 }
 
-/// Which processes: nothing for any.
+/// The process; empty for any.
 [[nodiscard]] std::optional<pid_t> process_of(const specification& what) {
     const std::string_view text = what.fields()[1];
     if (text == "*") return std::nullopt;
@@ -66,12 +66,12 @@ void need_fields(const specification& what, std::size_t count, const char* form)
     const auto [at, error] = std::from_chars(text.data(), end, process);
     if (error != std::errc{} || at != end || process <= 0) {
         throw std::runtime_error(in_quotes(text) +
-                                 " is no process: write its number, or * for any");
+                                 " is not a process: write its number, or * for any");
     }
     return process;
 }
 
-/// Whether at entry, at exit, or at both.
+/// Entry, exit, or both.
 struct places {
     bool entry = false;
     bool exit = false;
@@ -79,7 +79,7 @@ struct places {
 [[nodiscard]] places places_of(std::string_view location) {
     const places made{matches_glob(location, "entry"), matches_glob(location, "exit")};
     if (!made.entry && !made.exit) {
-        throw std::runtime_error(in_quotes(location) + " is no place: there is 'entry' and 'exit'");
+        throw std::runtime_error(in_quotes(location) + " is not a place: use 'entry' or 'exit'");
     }
     return made;
 }
@@ -115,7 +115,8 @@ struct places {
     return found;
 }
 
-/// Functions and at how many places each is inlined. `how`: "also " if they have code of their own.
+/// Functions, and the number of places where each is inlined. `how`: "also " if they also have
+/// ordinary code.
 [[nodiscard]] std::string told_as_inlined(
     const std::vector<std::pair<std::string, std::size_t>>& functions, std::string_view how) {
     std::size_t places = 0;
@@ -124,7 +125,7 @@ struct places {
     return with_others(in_quotes(functions.front().first), functions.size()) +
            (many ? " are " : " is ") + std::string(how) + "inlined at " + std::to_string(places) +
            (places == 1 ? " place" : " places") +
-           (how.empty() ? ", and has no code of its own that could be traced"
+           (how.empty() ? ", and has no out-of-line code that could be traced"
                         : ", where no point fires");
 }
 
@@ -177,7 +178,7 @@ std::vector<const candidate*> point_finder::named(std::string_view object,
         look(*asked_for_.back());
     };
     if (process) {
-        // Another one than those that were given.
+        // A process other than the given ones.
         for (candidate& one : files_of_process(*process).files) remember(std::move(one));
     } else if (by_path && fs::exists(fs::path(object))) {
         asked_for_.push_back(
@@ -191,7 +192,7 @@ void point_finder::no_such_object(std::string_view object) const {
     std::set<std::string> names;
     const bool by_path = object.find('/') != std::string_view::npos;
     for (const candidate& one : among_.files) names.insert(by_path ? one.path : name_of(one.path));
-    // It may be one that is known, and cannot be traced.
+    // The specification may name a known function that cannot be traced.
     std::string why;
     for (const std::string& each : among_.notes) {
         if (each.find(object) != std::string::npos) why = "; " + each;
@@ -263,11 +264,11 @@ point_finder::result point_finder::find_functions(const specification& what) {
     const places at = places_of(what.fields()[4]);
     result found;
     const auto all = objects(what, found);
-    const std::size_t notes_of_files = found.notes.size();    // those that cannot be read
-    std::map<std::string, std::vector<std::string>> refused;  // exits, by the cause
+    const std::size_t notes_of_files = found.notes.size();    // files that cannot be read
+    std::map<std::string, std::vector<std::string>> refused;  // exits, by cause
     constexpr std::size_t most_overloads = 20;
     std::set<std::string> overloads;
-    std::vector<std::pair<std::string, std::size_t>> also_inlined;  // and at how many places
+    std::vector<std::pair<std::string, std::size_t>> also_inlined;  // with the number of places
     std::vector<std::string> repeated;                              // entries
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {

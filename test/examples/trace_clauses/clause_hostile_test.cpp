@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(scripts_that_nobody_would_write_are_compiled_or_refused_at_
         BOOST_TEST_REQUIRE((took < std::chrono::seconds(20)), script.substr(0, 1000));
     }
     BOOST_TEST(ran > scripts / 100);
-    trace_ring_test::proof("clauses", scripts, "scripts that nobody would write");
+    trace_ring_test::proof("clauses", scripts, "malformed scripts");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -341,7 +341,7 @@ BOOST_AUTO_TEST_CASE(callers_without_frame_pointers_are_those_that_the_program_u
             }
         }
     }
-    trace_ring_test::proof("clauses", compared, "stacks as the program's own unwinder finds them");
+    trace_ring_test::proof("clauses", compared, "stacks compared with the program's own unwinder");
 }
 
 BOOST_AUTO_TEST_CASE(stacks_through_libraries_that_come_and_go_are_whole_and_others_are_counted) {
