@@ -5,9 +5,9 @@
 
     compile_time.py INCLUDE OUT [--repetitions N] [--sites N] [-- COMPILER [FLAG...]]
 
-Writes OUT as the benchmarks write theirs: processor time of one compilation, by that of `<string>`
-and `<memory>` alone, with the compiler's memory (MB) and the .text of what came of it (bytes). A site
-is an event type of its own, recorded once; many are 50 in a function.
+Writes OUT as the benchmarks write theirs: processor time of one compilation, divided by the time for `<string>`
+and `<memory>` alone, with the compiler's memory (MB) and the .text of the result (bytes). A site is a
+separate event type, recorded once; many are 50 in a function.
 """
 import argparse
 import os
@@ -15,16 +15,19 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # no cache next to the sources
 import commands  # noqa: E402
 
 FLOOR = "floor/compile/string_and_memory"
 SITE = "#include <trace_ring/recorder/site.hpp>\n#include <cstdint>\nnamespace tr = trace_ring;\n"
-# Each kind of field, and each way to record.
+# Each kind of field, and each way to record. Before spans had a header, they came with the sites.
 EVERY_KIND = """#include <array>
 #include <span>
 #include <string_view>
 """ + SITE + """
+#if __has_include(<trace_ring/recorder/spans.hpp>)
+#include <trace_ring/recorder/spans.hpp>
+#endif
 enum class side : std::uint8_t { buy, sell };
 struct filled : tr::event<"filled", tr::field<"id", std::uint64_t>, tr::field<"price", double>,
                           tr::field<"side", side>, tr::field<"venue", std::string_view>> {};

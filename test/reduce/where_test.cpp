@@ -597,7 +597,7 @@ BOOST_AUTO_TEST_CASE(nesting_and_length_have_limits_and_the_stack_none_to_fear) 
     BOOST_TEST(read(nested(65)).starts_with("column 66" + limit));
     BOOST_TEST(read(std::string(60'000, '(')).starts_with("column 66" + limit));
     BOOST_TEST(read(std::string(70'000, '(')).starts_with("column 65537: longer than"));
-    // Whatever makes the grammar call itself, or a tree deep. As a clause's predicate, too.
+    // Everything that makes the grammar recursive, or a tree deep. Also as a clause's predicate.
     const struct {
         std::string begin, again, end, rest;
     } shapes[] = {{"", "(int)", "u64", ""},     {"", "(struct s *)", "u64", ""},

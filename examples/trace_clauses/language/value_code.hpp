@@ -63,7 +63,7 @@ public:
                 const operand pointer = value_of(of.parts[0], found);
                 if (types_.of(pointer).is != type::kind::pointer) {
                     refuse(of.parts[0],
-                           "'->' of " + types_.shown(pointer.type) + ", which is no pointer");
+                           "'->' of " + types_.shown(pointer.type) + ", which is not a pointer");
                 }
                 return member_of(of, {operand::kind::object, types_.of(pointer).of, {}}, of.word);
             }

@@ -16,8 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -24,22 +24,24 @@
 #include <span>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
 #include <trace_ring/recorder/lane/lane_book.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
+#include <trace_ring/recorder/site/open_span.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
 
 class cpu_lanes;
+class cpu_steps;
 
 class core {
 public:
@@ -158,6 +160,7 @@ public:
 
 private:
     friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
+    friend class cpu_steps;
 
     [[nodiscard, gnu::cold]] bool enter_child() noexcept;
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;

@@ -15,10 +15,10 @@
 #include <cerrno>
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
 
 namespace trace_ring::inline v1::impl {

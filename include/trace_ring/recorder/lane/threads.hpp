@@ -23,7 +23,7 @@ namespace trace_ring::inline v1::impl {
 /// keys may still record, so this runs again in each round but the last, in which a sanitizer's
 /// run-time is gone. The round is not known if the thread's first record was in a destructor, nor
 /// is what runs after the last one. So the node stays the thread's until the thread is gone, and
-/// the next thread to come (`take_node`) closes what it recorded last.
+/// the next thread to come (`claim_node`) closes what it recorded last.
 inline void thread_ends(void* value) noexcept {
     const undisturbed scope;
     auto& node = *static_cast<thread_node*>(value);
@@ -52,7 +52,7 @@ inline std::uint32_t core::leave_gone_threads() noexcept {
     thread_node* node = the_registry.nodes.load(acquire);
     // relaxed: each that was pushed publishes those below it, too
     for (; node != nullptr; node = node->next.load(relaxed)) {
-        if (take_over(*node, &leave_all)) give_node(*node);
+        if (reclaim_node(*node, &leave_all)) release_node(*node);
         if (node->other_process.load(relaxed) == 0) count += node->used.load(relaxed);
     }
     return count;
@@ -134,7 +134,7 @@ inline void name_thread(thread_node& node, const char* name) noexcept {
 
 inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     const undisturbed scope;
-    thread_node* const node = take_node(&leave_all);
+    thread_node* const node = claim_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
     lane_block* const mine = &block_of(*node);
@@ -144,7 +144,7 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     node->stack_high.store(0, relaxed);  // relaxed: own node
     // relaxed: own word; a swap, because a handler may have been here in between
     if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
-        give_node(*node);
+        release_node(*node);
         return expected;
     }
     // order: key.use:A pairs with key.made:A
@@ -165,7 +165,7 @@ inline std::uint32_t core::enter_other(const process_identity& who,
 inline thread_node* core::enter_other_thread(std::uint32_t slot, std::uint32_t thread,
                                              const char* name) noexcept {
     const undisturbed scope;
-    thread_node* const node = take_node(&leave_all);
+    thread_node* const node = claim_node(&leave_all);
     if (node == nullptr) return nullptr;
     // relaxed, to the end: the node is the caller's alone
     node->other_process.store(slot + 1, relaxed);
@@ -176,7 +176,7 @@ inline thread_node* core::enter_other_thread(std::uint32_t slot, std::uint32_t t
 inline void core::leave_other_thread(thread_node& node) noexcept {
     leave_thread(block_of(node));
     node.other_process.store(0, relaxed);  // relaxed: published by the next line
-    give_node(node);
+    release_node(node);
 }
 
 /// Repairs a lane in which a jump left a record open, wherever the writer was. The record was never
@@ -239,7 +239,7 @@ inline void forget_lanes_in_child() noexcept {
         bool own = false;
         for (const auto& place : thread_lanes) own = own || place.load(relaxed) == &block;
         if (!own) {
-            give_node(*node);
+            release_node(*node);
         } else {
             node->thread.store(kernel_thread(), relaxed);
         }
