@@ -27,7 +27,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "meta"))
 from precompiled import first_includes, precompile  # noqa: E402
 

@@ -23,7 +23,7 @@ JUMP = re.compile(r"^j(\w+)\s+([0-9a-f]+)\b")
 STORE = re.compile(r"^(?:mov|add)\w* [^(]*,\S*\(.*\)|^movs\w+ .*\(%rdi\)")
 LEAST_STORES = 4  # the record's head, and what opens, publishes and closes it
 LONGEST = 56  # instructions of one path, the function around it included
-LONGEST_BY_CPU = 70  # which finds its lane and tells the kernel of the sequence
+LONGEST_BY_CPU = 70  # which finds its lane and announces the sequence to the kernel
 
 
 def paths(function):

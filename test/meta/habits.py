@@ -15,7 +15,7 @@ import os
 import re
 import sys
 
-# --- What each folder may include, beside itself -------------------------------------------------
+# --- What each folder may include, except itself -------------------------------------------------
 ROOT = "the root headers"
 POLICIES = ("policy/claim", "policy/full", "policy/notify", "policy/storage", "policy/clock",
             "policy/gate")
@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
     "point": {ROOT, "record"},
     "drain": {ROOT, "record", "policy/notify"},
-    # A reader knows how the bytes lie, and nothing of those who write them. Its conditions are of
+    # A reader knows the layout of the bytes, and not their writers. Its conditions are of
     # the language of trace clauses.
     "reduce": {ROOT, "record", "format", "point"},
     "exporter": {ROOT, "record", "reduce"},
@@ -277,7 +277,7 @@ def check_labels(root):
                     yield fault(path, number, "an ordering point without a label")
 
 
-# A comment with these words speaks for all that follows in the block that it stands in.
+# A comment with these words is for the rest of its block.
 TO_THE_END = "relaxed, to the end"
 
 

@@ -31,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 from precompiled import first_includes, precompile  # noqa: E402
 
 # What most programs include. Who includes it at the beginning, gets it parsed once for all of them.
