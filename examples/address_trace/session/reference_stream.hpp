@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 #include "../../symbols/loaded_module.hpp"
 #include "../analysis/analyses.hpp"

@@ -12,8 +12,8 @@
 
 #if __cplusplus >= 202002L
 
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/instrument/trace_reference.hpp>
-#include <trace_ring/record/event/references.hpp>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): compilers call them by these names
 extern "C" {

@@ -28,8 +28,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/instrument/trace_reference.hpp>
-#include <trace_ring/record/event/references.hpp>
 
 namespace trace_ring::inline v1::instrument::impl {
 

@@ -18,10 +18,10 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring::inline v1::instrument {

@@ -40,9 +40,9 @@
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_recorder.hpp>
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/recorder/stack/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {

@@ -24,7 +24,7 @@
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_trace.hpp>
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
