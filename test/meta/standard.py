@@ -12,9 +12,9 @@ import re
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 
-# Those that a page tells a program to include, beside the umbrellas in the root folder.
+# Headers that a page recommends to include, except the umbrellas in the root folder.
 DIRECTLY = ("recorder/site.hpp", "recorder/recorder.hpp", "record/event.hpp", "ring/ring.hpp",
             "reduce/trace_file.hpp", "drain/session.hpp", "instrument/functions.hpp",
             "instrument/memory.hpp", "instrument/reference_packing.hpp", "fwd.hpp", "policies.hpp", "setup_error.hpp",

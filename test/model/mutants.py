@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 import orders  # noqa: E402
 
 SLOTS = "ring/policies/slots.hpp"

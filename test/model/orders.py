@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 WEAKER = {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"],
           "seq_cst": ["acq_rel"]}
