@@ -5,8 +5,8 @@
 /// @file
 /// How far apart the two processors of a benchmark are while it runs. A virtual processor is not
 /// tied to a core: the host may run two of them on one core, on cores that share a cache, or on
-/// cores that do not, and may change that at any time. Whatever two threads pass to each other then
-/// takes several times as long, while the load looks the same and calm.hpp sees nothing.
+/// cores that do not, and may change that at any time. Data that two threads pass to each other
+/// then takes several times as long, while the load looks the same and calm.hpp sees nothing.
 ///
 /// The probe is a bare ping-pong: two threads change one cache line in turn. Each benchmark of two
 /// threads takes it before and after each repetition. modes.py groups the repetitions by these two
@@ -34,8 +34,7 @@ namespace bench::distance {
 
 /// The line that two threads change in turn.
 class ping_pong {
-    /// Even: thread 0 may change it. Odd: thread 1 may. On a line of its own, whatever lies around
-    /// it.
+    /// Even: thread 0 may change it. Odd: thread 1 may. On a separate cache line.
     alignas(128) std::atomic<std::uint64_t> turn{0};
     [[maybe_unused]] std::byte rest[128 - sizeof(std::atomic<std::uint64_t>)];
 

@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Writes a branch trace: the events of branch_events.hpp, through a recorder. What a reader needs
-/// to understand the rest (which program, what is mapped where, whose branches follow) is told
-/// again after every eighth of the ring, so that it is there whatever was overwritten.
+/// @file Writes a branch trace: the events of branch_events.hpp, through a recorder. The events
+/// that a reader needs to interpret others (program, mappings, thread) are repeated after every
+/// eighth of the ring, so that they are always present after overwriting.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +23,7 @@
 
 namespace branches {
 
-/// A file that lies in a process: its bytes from `offset` on at [start, end).
+/// A mapped file: its bytes from `offset` on are at [start, end).
 struct mapping {
     std::uint64_t start = 0, end = 0, offset = 0;
     std::string path;
@@ -32,19 +31,19 @@ struct mapping {
     friend bool operator==(const mapping&, const mapping&) = default;
 };
 
-/// How a trace is made.
+/// The settings of a trace.
 struct recording {
     std::string source;
     std::string why;
     std::uint64_t buffer = 0;     ///< bytes of one thread's store
-    std::uint64_t threshold = 0;  ///< records at which it is drained
+    std::uint64_t threshold = 0;  ///< number of records at which it is drained
     std::string program;
 };
 
-/// One thread's at a time; it must be the same one, as a lane is one thread's.
+/// Must always be used by the same thread, because a lane belongs to one thread.
 class branch_log {
 public:
-    /// `ring_bytes`: of the recorder, as it was asked for.
+    /// `ring_bytes`: the recorder's requested size.
     branch_log(trace_ring::recorder& to, std::uint64_t ring_bytes, recording how)
         : to_(to),
           tell_after_(std::max<std::uint64_t>(ring_bytes / 8, 4096)),
@@ -54,7 +53,7 @@ public:
     branch_log(const branch_log&) = delete;
     branch_log& operator=(const branch_log&) = delete;
 
-    /// Begins, or becomes another program.
+    /// The process begins, or becomes another program.
     void process_begun(std::uint32_t process, std::string_view program) {
         processes_[process] = {std::string(program), {}};
         put<event::process_begun>(64 + program.size(), process, program);
@@ -75,12 +74,12 @@ public:
         put<event::gap>(32 + why.size(), process, thread, count, why);
     }
 
-    /// The branches that follow are of this thread.
+    /// The following branches belong to this thread.
     void of(std::uint32_t process, std::uint32_t thread) {
         if (now_ == std::pair(process, thread)) return;
         tell_thread(std::exchange(now_, {process, thread}));
     }
-    /// One taken branch, at the cost of a record.
+    /// Writes one taken branch, at the cost of a record.
     void branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
         if (since_ >= tell_after_) tell_all();
         since_ += 24;
@@ -124,7 +123,7 @@ private:
     void tell_all() {
         tell_recording();
         for (const auto& [number, unused] : processes_) {
-            // Not as begun: what is mapped there stays, and is said again.
+            // Repeated without a begin, which would remove the mappings.
             for (const auto& each : processes_[number].modules) tell_module(number, each);
         }
         tell_thread(now_);

@@ -2,11 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// From a source of branches to the trace: each thread has a debug store of its program's model,
-/// which is drained into the log when it reaches its threshold, and at the end. On the way, what
-/// code lies where is kept up to date: whenever a branch goes where nothing was known, and with
-/// each drain.
+/// @file Writes the branches of a source to the trace: each thread has a debug store in its
+/// program's word size, which is drained into the log when it reaches its threshold, and at the
+/// end. The known mappings are updated whenever a branch goes to unknown code, and at each drain.
 
 #include <algorithm>
 #include <cstddef>
@@ -58,24 +56,25 @@ public:
         if (full) drain(t);
     }
     void operator()(const x86::branch_gap& gap) {
-        // Behind all that its thread has stored; of whatever thread: behind all.
+        // Written after everything that its thread has stored; without a thread, after everything.
         if (gap.thread == 0) finish();
         traced& t = of(gap.thread != 0 ? gap.thread : last_);
         drain(t);
         gap_in(t, gap.count, std::string(to_string(gap.cause)), gap.advice);
     }
 
-    /// What is left in the stores. To be called at the end, and whenever the trace is to be whole.
+    /// Writes what is left in the stores. To be called at the end, and whenever the trace must be
+    /// complete.
     void finish() {
         for (auto& [thread, t] : threads_) drain(*t);
     }
-    /// Taken so far: not those that begin or end a stretch.
+    /// The number of branches taken so far, without those that begin or end a part.
     [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }
     [[nodiscard]] std::size_t threads() const noexcept { return threads_.size(); }
     [[nodiscard]] std::uint64_t drains() const noexcept { return drains_; }
-    /// Places where branches are missing, or may be.
+    /// The number of places where branches are missing, or may be missing.
     [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
-    /// Of all gaps, the advice that asks for the most; empty: none has one.
+    /// The advice with the largest requirement of all gaps; empty: no gap has an advice.
     [[nodiscard]] const std::optional<x86::loss_advice>& advice() const noexcept { return advice_; }
 
 private:
@@ -86,11 +85,11 @@ private:
     struct traced {
         std::uint32_t process = 0, thread = 0;
         std::unique_ptr<any_store> store;
-        std::uint64_t known_start = 0, known_size = 0;  ///< the code where it was last
+        std::uint64_t known_start = 0, known_size = 0;  ///< the code where the thread was last
     };
     struct process_code {
         std::vector<mapping> maps;
-        std::set<std::uint64_t> unknown;  ///< pages in which there was no code when one looked
+        std::set<std::uint64_t> unknown;  ///< pages that contained no code at the last look
     };
 
     [[nodiscard]] traced& of(std::uint32_t thread) {
@@ -114,11 +113,12 @@ private:
                 : std::make_unique<any_store>(std::in_place_type<store32>, bytes_, threshold_);
     }
 
-    /// A stretch begins: of a new thread, or of a process that goes on as another program.
+    /// Begins a contiguous part: for a new thread, or a process that continues as another program.
     void begin(traced& t) {
         if (!std::visit([](auto& store) { return store.fresh(); }, *t.store)) {
             finish();
-            t.process = branches::process_of(t.thread);  // the number may be another one's now
+            t.process = branches::process_of(t.thread);  // the number may now belong to another
+                                                         // process
             begin_process(t.process);
             make_store(t);
         }
@@ -130,7 +130,8 @@ private:
         look(process);
     }
 
-    /// Whose code is at `address` is in the trace, before the branch that goes there.
+    /// Ensures that the trace has the mapping of the code at `address` before the branch that goes
+    /// there.
     void know(traced& t, std::uint64_t address) {
         if (address - t.known_start < t.known_size) return;
         const auto find = [&] {
@@ -151,7 +152,7 @@ private:
     }
     void look(std::uint32_t process) {
         auto maps = read_code_maps(process);
-        if (maps.empty()) return;  // it is gone
+        if (maps.empty()) return;  // the process no longer exists
         auto& known = processes_[process];
         if (maps == known.maps) return;
         for (const auto& each : maps) {

@@ -3,12 +3,11 @@
 #pragma once
 
 /// @file
-/// The functions by which a program executes another one. A preload that gets into the next program
-/// begins a trace of its own there; where it does not get, this program's trace says so, and why.
+/// The functions by which a program executes another one. If the preload works in the next program,
+/// it begins another trace there. Otherwise this program's trace records that and why.
 ///
 /// exec may be called in a child of vfork, which shares its parent's memory, and in a signal
-/// handler: nothing here allocates or takes a lock. What executes by system calls of its own is not
-/// seen.
+/// handler, so nothing here allocates or takes a lock. Direct system calls are not seen.
 
 #include <spawn.h>
 #include <stdarg.h>
@@ -51,7 +50,7 @@ struct next_executions {
     }
 };
 
-/// Whether an environment names a library of this name among those to be preloaded.
+/// Whether an environment preloads a library with this name.
 [[nodiscard]] inline bool preloads(char* const* environment, std::string_view library) noexcept {
     constexpr std::string_view name = "LD_PRELOAD=";
     for (; environment != nullptr && *environment != nullptr; ++environment) {
@@ -61,7 +60,7 @@ struct next_executions {
     return false;
 }
 
-/// A program that is about to be executed, by its path: `name` itself, or where execvp finds it.
+/// The path of a program that is about to be executed: `name` itself, or where execvp finds it.
 class executed_path {
 public:
     executed_path(const char* name, bool by_search) noexcept : name_(name) {
@@ -72,7 +71,7 @@ public:
         }
         path_ = full_.absolute(name);
     }
-    /// What a descriptor is open on, or a path that is relative to it.
+    /// The file that a descriptor is open on, or a path relative to it.
     executed_path(int directory, const char* name) noexcept : name_(name) {
         if (*name == '/' || directory == AT_FDCWD) {
             path_ = full_.absolute(name);
@@ -94,7 +93,7 @@ public:
         path_ = {to, length};
     }
 
-    /// Ends with a zero; empty: not found, so it will not be executed.
+    /// Zero-terminated; empty: not found, so it will not be executed.
     [[nodiscard]] std::string_view path() const noexcept { return path_; }
     [[nodiscard]] bool is_there() const noexcept {
         return !path_.empty() && ::access(path_.data(), X_OK) == 0;

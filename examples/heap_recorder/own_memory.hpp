@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Memory for the recorder itself. What it allocates, or what the C library allocates on its
-/// behalf, never reaches the program's allocator: the heap is laid out as it would be without it,
-/// nothing recurses, and such a block is known by its address when it comes back, whoever frees it.
+/// @file Memory for the recorder itself. Its allocations, and those of the C library on its behalf,
+/// never reach the program's allocator. So the heap has the same layout as without recording,
+/// nothing recurses, and any code may free such a block, which is recognized by its address.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +15,8 @@
 namespace heap {
 
 /// Lock-free, because fork may copy it at any moment and a signal handler may enter it. Small
-/// blocks come from a fixed pool and return to it; larger ones, which only set-up asks for, are cut
-/// off the rest for good. Zero-initialised, so that it costs no memory until it is used.
+/// blocks come from a fixed pool and return to it. Larger ones, which only set-up requests, are
+/// taken from the rest permanently. Zero-initialized, so it costs no memory until it is used.
 class own_memory {
 public:
     static constexpr std::size_t pool_block = 512;
@@ -33,7 +32,7 @@ public:
         }
         if (alignment < 16) alignment = 16;
         if (bytes > heap_bytes || alignment > heap_bytes) return nullptr;
-        // The size stands in the 16 bytes before the block.
+        // The size is stored in the 16 bytes before the block.
         const std::size_t need = bytes + alignment + 16;
         // relaxed: the sum alone decides who has which bytes
         const std::size_t at = used_.fetch_add(need, trace_ring::relaxed);
@@ -50,11 +49,11 @@ public:
         return offset < sizeof *this;
     }
 
-    /// `block` is one of these; null is none.
+    /// Returns whether `block` is one of these; null is not.
     void release(void* block) noexcept {
         const std::size_t i = pool_index(block);
         if (i >= pool_count) return;
-        // release: what was done with the block comes before its next owner's use
+        // release: all uses of the block come before its next owner's use
         taken_[i / 64].fetch_and(~(std::uint64_t{1} << (i % 64)), trace_ring::release);
     }
 
@@ -76,7 +75,7 @@ private:
             std::uint64_t word = taken_[w].load(trace_ring::relaxed);
             while (~word != 0) {
                 const auto bit = static_cast<unsigned>(__builtin_ctzll(~word));
-                // acquire: the former owner is done with the block
+                // acquire: the former owner has finished with the block
                 if (taken_[w].compare_exchange_weak(word, word | std::uint64_t{1} << bit,
                                                     trace_ring::acquire, trace_ring::relaxed)) {
                     return std::memset(pool_[w * 64 + bit], 0, bytes);

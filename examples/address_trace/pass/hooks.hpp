@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Makes the calls of the hooks.
+/// @file Inserts calls of the hooks.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
@@ -26,7 +25,7 @@ public:
           mask_(llvm::Type::getInt64Ty(module.getContext())) {}
 
     void block(llvm::Instruction& before) { call(before, "block", {}); }
-    /// Something whose references are not known is about to run.
+    /// An instruction whose references are unknown is about to run.
     void unseen(llvm::Instruction& before) { call(before, "unseen", {}); }
 
     void access(llvm::Instruction& before, kind is, llvm::Value* address, std::uint64_t size) {
@@ -38,7 +37,7 @@ public:
             return call(before, name + std::to_string(size), {pointer(before, address)});
         range(before, is, address, llvm::ConstantInt::get(size_, size));
     }
-    /// A load or store of so many bytes, which are known at run time only.
+    /// A load or store whose number of bytes is known only at run time.
     void range(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Value* bytes) {
         if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(bytes);
             known != nullptr && known->isZero()) {
@@ -48,7 +47,7 @@ public:
             before, std::string(name_of(is)) + "_range",
             {pointer(before, address), llvm::IRBuilder<>(&before).CreateZExtOrTrunc(bytes, size_)});
     }
-    /// After a compare and exchange: whether it stored is known then.
+    /// After a compare and exchange, when it is known whether it stored.
     void compare(llvm::AtomicCmpXchgInst& at, std::uint64_t size) {
         llvm::Instruction& next = *at.getNextNode();
         llvm::IRBuilder<> make(&next);
@@ -56,7 +55,8 @@ public:
         call(next, "compare" + std::to_string(size),
              {pointer(next, at.getPointerOperand()), stored});
     }
-    /// After an allocator has returned so many bytes: at `next`, where the result is there.
+    /// After an allocator has returned the given number of bytes: at `next`, where the result is
+    /// available.
     void allocated(llvm::Value* memory, llvm::Instruction& next, llvm::Value* size,
                    llvm::Value* count) {
         llvm::IRBuilder<> make(&next);
@@ -64,7 +64,7 @@ public:
         if (count != nullptr) bytes = make.CreateMul(bytes, make.CreateZExtOrTrunc(count, size_));
         call(next, "allocated", {pointer(next, memory), bytes});
     }
-    /// Adds a constructor that says that the module's code is there.
+    /// Adds a constructor that reports that the module's code is loaded.
     [[nodiscard]] llvm::Function& loaded() {
         llvm::LLVMContext& context = module_.getContext();
         auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
@@ -78,8 +78,8 @@ public:
         llvm::appendToGlobalCtors(module_, made, priority);
         return *made;
     }
-    /// Of as many lanes of `bytes` each as `active`, a vector of bits, has; they lie one behind the
-    /// other from `address` on.
+    /// For the lanes whose bits are set in `active`, of `bytes` each; they are stored one after
+    /// another from `address` on.
     void lanes(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Value* active,
                std::uint64_t bytes) {
         call(before, std::string(name_of(is)) + "_lanes",
@@ -97,7 +97,7 @@ public:
              {pointer(before, array), mask_of(before, active),
               llvm::ConstantInt::get(size_, bytes)});
     }
-    /// How many bits are set.
+    /// The number of bits that are set.
     [[nodiscard]] llvm::Value* count_of(llvm::Instruction& before, llvm::Value* active) {
         llvm::IRBuilder<> make(&before);
         return make.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_of(before, active));
@@ -127,7 +127,8 @@ private:
                                         llvm::FunctionType::get(make.getVoidTy(), types, false));
         llvm::CallInst* const made = make.CreateCall(hook, arguments);
         made->addFnAttr(llvm::Attribute::NoUnwind);
-        // A jump to the hook would have it return to this function's caller, whose site it is not.
+        // A jump to the hook would make it return to this function's caller, and so report the
+        // wrong site.
         made->setTailCallKind(llvm::CallInst::TCK_NoTail);
         made->setDebugLoc(location_of(before));
     }

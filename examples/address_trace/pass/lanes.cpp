@@ -24,7 +24,7 @@ namespace {
     return llvm::isa<llvm::FixedVectorType>(vector->getType());
 }
 
-/// The lanes whose highest bit is set, as x86's vector masks have it.
+/// The lanes whose highest bit is set, as in x86's vector masks.
 [[nodiscard]] llvm::Value* active_by_sign(llvm::IntrinsicInst& call, llvm::Value* mask) {
     llvm::IRBuilder<> make(&call);
     auto* const type = llvm::cast<llvm::VectorType>(mask->getType());
@@ -61,7 +61,7 @@ void indexed(llvm::IntrinsicInst& call, hooks& calls, kind is, llvm::Value* base
     return is_fixed(value) && value->getType()->getScalarType()->isIntegerTy(1);
 }
 
-/// x86's instructions, by their names: what they are called with tells the rest.
+/// x86's instructions, by name. Their arguments determine the rest.
 [[nodiscard]] bool instrument_x86(llvm::IntrinsicInst& call, hooks& calls,
                                   const llvm::DataLayout& layout) {
     llvm::StringRef name = call.getCalledFunction()->getName();

@@ -10,12 +10,12 @@
 /// | lackey | ` L addr,8`  | ` S addr,8`  | ` M addr,8`         | `I  addr,1`|
 /// | din    | `0 addr`     | `1 addr`     | `0 addr`, `1 addr`  | `2 addr`   |
 ///
-/// Addresses are hexadecimal; lackey's have eight digits at least, as valgrind writes them. lackey
-/// has a line for each instruction and its length; here there is one for each block, with the
-/// length 1, as where a block ends is not known. Its ` M`, of instructions that load and store, is
-/// a load and a store here, but for atomic ones. A compare-and-exchange that failed is a load. What
-/// begins and ends a function has no line. Threads are not told apart, as neither format does: a
-/// run of one stands after a run of another.
+/// Addresses are hexadecimal; in lackey format they have at least eight digits, as valgrind writes
+/// them. valgrind's lackey prints a line for each instruction with its length. Here there is one
+/// for each block, with the length 1, because the end of a block is unknown. Its ` M`, for
+/// instructions that load and store, is a load and a store here, except for atomic ones. A failed
+/// compare-and-exchange is a load. Begins and ends of functions have no line. Neither format
+/// distinguishes threads: the runs of threads follow each other.
 
 #include <charconv>
 #include <cstddef>
@@ -43,8 +43,8 @@ inline void append_line(std::string& to, const char* kind, std::uint64_t address
 
 }  // namespace impl
 
-/// Appends the line of one reference, or of one whose site has a number. A block is an instruction
-/// of one byte. Constant time.
+/// Appends the line of a reference, or of a reference with a numbered site. A block is an
+/// instruction of one byte. Constant time.
 template <class Reference>
 void append_line(std::string& to, const Reference& each, line_format format) {
     struct names {

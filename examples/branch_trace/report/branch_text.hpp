@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What a branch trace amounts to, as text.
+/// @file The reports on a branch trace, as text.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +18,12 @@ enum class view { last, edges, calls, blocks, coverage };
 
 struct question {
     view what = view::last;
-    std::string function;                ///< of coverage
-    std::size_t rows = 20;               ///< at most, in each table
-    std::vector<std::uint32_t> threads;  ///< of these alone; empty: of all
+    std::string function;                ///< for coverage
+    std::size_t rows = 20;               ///< maximum, in each table
+    std::vector<std::uint32_t> threads;  ///< only these; empty: all
 };
 
-/// "last", "edges", "calls", "blocks", "coverage=FUNCTION". False: it is none of them.
+/// "last", "edges", "calls", "blocks", "coverage=FUNCTION". Returns false for other texts.
 [[nodiscard]] bool parse_view(std::string_view text, question& into);
 
 struct answer {
@@ -32,7 +31,7 @@ struct answer {
     std::vector<damage> damages;  ///< of the file
 };
 
-/// Reads the trace and answers. Throws as read_branches does.
+/// Reads the trace and answers. Throws like read_branches.
 [[nodiscard]] answer ask(const std::string& path, const question& what);
 
 }  // namespace branches

@@ -23,7 +23,7 @@ namespace {
 
 namespace reduce = trace_ring::reduce;
 
-/// What an event is to this reader.
+/// The meaning of an event for this reader.
 enum class what : std::uint8_t {
     unseen,
     other,
@@ -90,11 +90,11 @@ public:
     }
 
 private:
-    /// A branch that comes before the record that says whose it is.
+    /// A branch before the record that names its thread.
     struct early_branch {
         branch_kind kind{};
         std::uint64_t from = 0, to = 0;
-        bool cut = false;  ///< something else was told before it
+        bool cut = false;  ///< a record other than a branch came before it
     };
 
     struct told_module {
@@ -104,7 +104,8 @@ private:
         void add_to(process_code& code) const { code.add(start, end, offset, path); }
     };
 
-    /// Where the beginning was overwritten, what is told of a process first held before that, too.
+    /// If the beginning was overwritten, the first mappings of a process also apply to the branches
+    /// before them.
     void find_first_modules() {
         std::map<std::uint64_t, std::vector<told_module>> first;
         std::set<std::uint64_t> begun;
@@ -119,7 +120,7 @@ private:
             if (!begun.contains(process)) first[process].push_back(module_of(*record));
         }
         for (auto& [number, modules] : first) {
-            // Of two in one place the first.
+            // If two modules are mapped in one place, the first counts.
             for (auto at = modules.rbegin(); at != modules.rend(); ++at) {
                 at->add_to(process(number));
             }
@@ -214,10 +215,10 @@ private:
             early_.push_back({kind, from, to, std::exchange(cut_, false)});
             return;
         }
-        // A zero begins or ends a stretch: what is before it is not known.
+        // A zero begins or ends a part: the branch before it is unknown.
         const bool begins = from == 0;
         const place_id there = code_now_->find(from);
-        // A processor's store does not tell what kind of branch it was; the instruction does.
+        // A processor's store does not record the kind of a branch; the instruction shows it.
         if (kind == branch_kind::unknown && !begins && to != 0) kind = code_.kind_of(there);
         out_.branches.push_back(
             {there, code_now_->find(to), now_, kind, follows_[now_] && !begins});
@@ -235,7 +236,7 @@ private:
             take_branch(b.kind, b.from, b.to);
         }
     }
-    /// Nothing says whose the branches are that came early.
+    /// The thread of these early branches is unknown.
     void leave_out() {
         out_.nobodys += early_.size();
         early_.clear();
@@ -266,7 +267,7 @@ private:
         }
         std::fill(follows_.begin(), follows_.end(), false);
         leave_out();
-        code_now_ = nullptr;  // it may have said that another thread follows
+        code_now_ = nullptr;  // the damaged part may have named another thread
     }
 
     reduce::trace_file trace_;

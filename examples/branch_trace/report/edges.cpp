@@ -11,7 +11,7 @@
 namespace branches {
 namespace {
 
-/// A cut before the instruction at an address, or behind it, in the order of both.
+/// A cut before or after the instruction at an address, ordered by both.
 struct cut {
     std::uint64_t address = 0;
     bool behind = false;
@@ -67,7 +67,7 @@ block_counts count_blocks(std::span<const branch> branches, code& of) {
             ++runs[std::uint64_t{last->second} << 32 | b.from];
         }
         went_to[b.thread] = b.to;
-        // Every known end and beginning is a cut, also of what was run in no counted run.
+        // Every known begin and end is a cut, including those outside of counted runs.
         const place& from = of.at(b.from);
         const place& to = of.at(b.to);
         if (b.from != 0) objects[from.object].try_emplace(behind(from.address), 0);
@@ -108,7 +108,7 @@ block_counts count_blocks(std::span<const branch> branches, code& of) {
                 found.ends_behind = end == 0;
                 found.end = end == 0 ? found.end + 1 : end;
             }
-            // Nothing lies between a branch and a target right behind it.
+            // There is nothing between a branch and a target directly after it.
             if (found.end <= found.start) continue;
             out.blocks.push_back(found);
         }

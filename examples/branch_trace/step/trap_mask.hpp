@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// A thread that blocks SIGTRAP, and is stepped. The kernel forces the signal of a step through: it
-/// unblocks it for good, and takes away the program's handler. So while a thread is stepped its
-/// mask is without SIGTRAP, and whenever the program may see its mask (in a system call, when a
-/// handler is called) it is what the program has made it.
+/// A stepped thread that blocks SIGTRAP. The kernel forces the signal of a step: it unblocks it
+/// permanently and removes the program's handler. Therefore the mask of a stepped thread does not
+/// contain SIGTRAP, and the program's own mask is restored whenever the program may see it (in a
+/// system call, or when a handler is called).
 ///
-/// What remains: SIGTRAP that a program ignores is at its default once it is stepped.
+/// What remains: if the program ignores SIGTRAP, stepping resets the signal to its default action.
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -25,21 +25,22 @@
 
 namespace branch_trace::impl {
 
-/// Of one thread. All functions are for when it is stopped; if it is gone meanwhile, nothing
+/// For one thread. All functions require that it is stopped; if it no longer exists, nothing
 /// happens.
 class trap_mask {
 public:
-    /// Before the thread is stepped, and whenever the kernel may have changed its mask.
+    /// To be called before the thread is stepped, and whenever the kernel may have changed its
+    /// mask.
     void hide(::pid_t thread) noexcept {
         std::uint64_t mask = 0;
         if (!get(thread, mask) || (mask & bit) == 0) {
-            is_again_for_thread_ = false;  // the program has had it
+            is_again_for_thread_ = false;  // the program has received it
             return;
         }
         set(thread, mask & ~bit);
         is_hidden_ = true;
     }
-    /// Before the thread goes on in the kernel.
+    /// To be called before the thread continues in the kernel.
     void show(::pid_t process, ::pid_t thread) noexcept {
         std::uint64_t mask = 0;
         if (!is_hidden_ || !get(thread, mask)) return;
@@ -56,18 +57,18 @@ public:
         to_thread_.reset();
         to_process_.reset();
     }
-    /// Whether the program blocks it, unseen by the kernel.
+    /// Whether the program blocks SIGTRAP without the kernel's mask showing it.
     [[nodiscard]] bool is_hidden() const noexcept { return is_hidden_; }
-    /// A SIGTRAP that was sent: it waits until the program does not block it any more.
+    /// Keeps a SIGTRAP that was sent until the program no longer blocks it.
     void hold(const ::siginfo_t& info) noexcept {
-        // The kernel delivers a thread's own before its process's.
+        // The kernel delivers a thread's signals before its process's signals.
         const bool for_thread = info.si_code == SI_TKILL || is_again_for_thread_;
         is_again_for_thread_ = false;
         auto& held = for_thread ? to_thread_ : to_process_;
         held = info;
-        held->si_code = SI_QUEUE;  // no other may be sent on behalf of its sender
+        held->si_code = SI_QUEUE;  // no other value may be sent on behalf of its sender
     }
-    /// Another program, or another thread's state.
+    /// For another program, or another thread's state.
     void reset() noexcept { *this = {}; }
 
 private:

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What the hooks that compilers call (functions.hpp, memory.hpp) do for each reference.
+/// The work of the hooks that compilers call (functions.hpp, memory.hpp), for each reference.
 /// @code
 ///  own = the thread's place                      // `nowhere` at first
 ///  state = own.state
@@ -39,18 +39,19 @@ namespace impl {
 /// Traces one reference of this thread, whose code is `code` if it needs no extension.
 [[gnu::always_inline]] inline void trace(std::uint64_t address, const void* site, unsigned code,
                                          std::uint64_t size) noexcept {
-    frame_mark here;  // its address is all that matters
+    frame_mark here;  // only its address matters
     const std::uint64_t what = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)} << 8 | code;
     own_place& own = *impl::current;
-    // relaxed, to the end: own thread's; the fences order them for its signal handlers, and for who
-    // comes after its end
+    // relaxed, to the end: used by the own thread; the fences order them for its signal handlers,
+    // and for readers after its end
     const std::uintptr_t state = own.state.load(relaxed);
     const bool is_extended = (code & plain_reference::extended) == plain_reference::extended;
     if (!own_place::is_idle(state) || is_extended) [[unlikely]]
         return trace_slowly(address, what, size, here.address());
     own.state.store(here.address(), relaxed);
     signal_fence(seq_cst);
-    // Not out of `state`, which the hook before has just stored: that would be waited for.
+    // Not taken from `state`, which the previous hook has just stored: loading it would wait for
+    // that store.
     open_references& place = *own.place;
     ++place.calls;
     const std::uint32_t end = place.end.load(relaxed);
@@ -68,14 +69,15 @@ namespace impl {
 
 }  // namespace impl
 
-/// Traces one reference to data, or, where `Size` is 0, to code. Signal-safe; constant time but for
-/// each few thousandth call, which records.
+/// Traces one reference to data, or to code if `Size` is 0. Signal-safe; constant time, except for
+/// one call in a few thousand, which records.
 template <reference_kind Kind, std::uint32_t Size = 0>
 [[gnu::always_inline]] inline void trace_reference(const void* address, const void* site) noexcept {
     impl::trace(reinterpret_cast<std::uintptr_t>(address), site, v1::impl::plain_code(Kind, Size),
                 Size);
 }
-/// One whose size only running tells. One of more than 2 GiB is as many as it needs.
+/// A reference whose size is known only at run time. A reference to more than 2 GiB is traced as
+/// several.
 template <reference_kind Kind>
 inline void trace_range(const void* address, std::uint64_t bytes, const void* site) noexcept {
     constexpr std::uint64_t most = std::uint64_t{1} << 31;

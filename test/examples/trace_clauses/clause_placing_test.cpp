@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Where the kernel sets no uprobe, or one that changes what the program does: such points are left
-// out and told, and all others are set, however many. The reference is what the programs print.
+// out and reported, and all others are set, however many. The reference is what the programs print.
 
 #include <boost/test/unit_test.hpp>
 
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(where_a_function_is_inlined_no_point_fires_and_that_is_told
     const ended always = run(folder, tool + "always:entry { count(); }' -- " + program);
     BOOST_TEST(always.status != 0);
     BOOST_TEST(
-        always.err.find("is inlined at 1 place, and has no code of its own") != std::string::npos,
+        always.err.find("is inlined at 1 place, and has no out-of-line code") != std::string::npos,
         always.err);
     const ended never = run(folder, tool + "never:entry { count(); }' -- " + program);
     BOOST_TEST(never.out.find("count()\n  1\n") != std::string::npos, never.out);

@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(
             if (where == place::file) recorder.emplace(options);
             const test::hands_on trace(*recorder);
 
-            // The dead hold five of sixteen. The living go on around them, over and over: nothing
-            // they need is missing, and nothing of the dead is touched.
+            // The dead hold five of sixteen. The living continue around them, over and over: they
+            // lack nothing, and the dead writers' sub-buffers are not touched.
             BOOST_TEST(recorder->statistics().held == threads);
             std::uint64_t mine = 0;
             for (; mine < 1000; ++mine) BOOST_REQUIRE(put(*recorder, 1, mine));
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
         for (int i = 0; i < 100; ++i) go_on();
         for (int t = 0; t < 3; ++t) by_dead += told->recorded[t].load();
     }
-    // Whatever the last of them held, too.
+    // Including everything that the last of them held.
     {
         const holders all(recorder, 12 + 64, 2);
         BOOST_TEST(all.kept() == 12U + 64);

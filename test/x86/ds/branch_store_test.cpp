@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_others_have_set_stays_set, Model, models) {
     static_cast<void>(m.cpu.write(msr::debugctl, 0x8001));
     m.store.start();
     BOOST_TEST(m.value(msr::debugctl) == 0x81C1U);
-    static_cast<void>(m.cpu.write(msr::debugctl, 0x91C0));  // others change theirs meanwhile
+    static_cast<void>(m.cpu.write(msr::debugctl, 0x91C0));  // others change theirs at the same time
     m.store.end();
     BOOST_TEST(m.value(msr::debugctl) == 0x9000U);
     BOOST_TEST(!m.store.started());
@@ -653,7 +653,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_buffer_that_wraps_tells_what_it_overwrote, 
         m.branches(1, 3);  // nothing behind the index any more
         BOOST_TEST(m.serve() == (froms{1, 2, 3}));
     }
-    // Beside what a session has looked at and kept.
+    // In addition to what a session has read and kept.
     drain::session session(m.store);
     m.branches(1, 4);
     session.take()->keep();

@@ -4,7 +4,7 @@
 
 /// @file
 /// Runs byte code that check.hpp has accepted: on one firing of a trace point, or on up to 64
-/// records at once, each operation on all of them before the next.
+/// records together, each operation on all of them before the next.
 /// @code
 ///   const auto done = trace_ring::point::run(predicate, firing, {});
 ///   if (done.value != 0 && done.faults == 0) run(action, firing, output);
@@ -28,16 +28,16 @@
 
 namespace trace_ring::inline v1::point {
 
-/// What is known of one firing, and the process's memory:
+/// The properties of one firing, and the process's memory:
 /// | expression | value | meaning |
 /// |---|---|---|
 /// | `f.word(context_word)` | `std::uint64_t` | as context_word says |
 /// | `f.argument(n)` | `std::optional<std::uint64_t>` | by the mode's calling convention |
-/// | `f.reg(n)` | `std::uint64_t` | as code.hpp numbers them; 0 for one that the mode has not |
+/// | `f.reg(n)` | `std::uint64_t` | numbered as in code.hpp; 0 if the mode has no such register |
 /// | `f.read(address, into)` | `bool` | all of `into` was read |
 /// | `f.read_text(address, into)` | `std::optional<std::size_t>` | its length, also beyond `into` |
 /// | `f.stack(into)` | `std::size_t` | how many return addresses it stored |
-/// None may throw. They are asked in the order of the code.
+/// None may throw. They are called in the order of the code.
 template <class F>
 concept firing = requires(F& f, context_word word, unsigned n, std::uint64_t address,
                           std::span<std::byte> into, std::span<std::uint64_t> addresses) {
@@ -49,13 +49,13 @@ concept firing = requires(F& f, context_word word, unsigned n, std::uint64_t add
     { f.stack(addresses) } -> std::same_as<std::size_t>;
 };
 
-/// What code asks records for, whose bits are set in `asked`; of the others, anything may be
-/// stored by the first two.
+/// The reads that code makes from the records whose bits are set in `asked`. For the other records,
+/// the first two may store any value.
 /// | expression | meaning |
 /// |---|---|
 /// | `r.field(type, at, into)` | the numbers at byte `at` behind the header |
 /// | `r.within(n, words)` | the truths that they lie in the ranges number n, in their place |
-/// | `r.field_within(type, at, n, into)` | both at once: true; or false, and nothing is done |
+/// | `r.field_within(type, at, n, into)` | both together: true; or false, and nothing is done |
 /// | `r.word(n, asked, into)` | the context's word number n |
 /// | `r.number(n, asked, bits, kinds)` | its number n, of a number_kind each |
 template <class R>
@@ -68,12 +68,12 @@ concept records = requires(R& r, field_type type, std::uint32_t n, std::uint64_t
     r.number(n, asked, into, into);
 };
 
-/// Of a text that was longer than its place: the length's highest bit.
+/// The highest bit of the length: the text was longer than its place.
 inline constexpr std::uint16_t text_was_cut = 0x8000;
 
 struct outcome {
-    std::uint64_t value = 0;   ///< what a predicate leaves; 0 of an action
-    std::uint32_t faults = 0;  ///< what could not be read, and divisions by zero
+    std::uint64_t value = 0;   ///< the result of a predicate; 0 for an action
+    std::uint32_t faults = 0;  ///< failed reads, and divisions by zero
 };
 
 namespace impl {
@@ -126,8 +126,9 @@ private:
         for_first<N>(count_, [&](std::size_t k) { found |= x[k] == 0 ? record_bits[k] : 0; });
         return found & active_;
     }
-    /// Those whose bits are set go on `one.value` instructions further on: where the others wait
-    /// for them, or they for the others. The number of the instruction that was the last.
+    /// The records whose bits are set continue `one.value` instructions further on: the others wait
+    /// for them there, or they wait for the others. Returns the number of the last instruction
+    /// executed.
     [[nodiscard]] std::size_t skip(std::size_t i, const instruction& one, std::uint64_t which) {
         const std::size_t target = i + 1 + static_cast<std::size_t>(one.value);
         if constexpr (N == 1) return which != 0 ? target - 1 : i;
@@ -144,13 +145,13 @@ private:
             const auto k = static_cast<std::size_t>(std::countr_zero(left));
             if (waits_[k].at == i) {
                 active_ |= std::uint64_t{1} << k;
-                end_ = waits_[k].end;  // as that of any others that are here
+                end_ = waits_[k].end;  // the same for all others that are here
             } else if (waits_[k].at < next_) {
                 next_ = waits_[k].at;
             }
         }
     }
-    /// A step of some: what the others have is put back, unless it is as it was.
+    /// A step of some records: changed values of the others are restored.
     void step_some(const instruction& one) {
         if (one.code >= op::number || one.code == op::record_number) return step(one);
         const stack_effect effect = effect_of(one.code);
@@ -213,7 +214,7 @@ private:
                 const bool cut = length && *length > into.size();
                 const std::size_t kept = cut ? into.size() : length.value_or(0);
                 const auto told = static_cast<std::uint16_t>(kept | (cut ? text_was_cut : 0U));
-                // Nothing of what lies behind the text, or of what was read of an unreadable one.
+                // Clears the bytes after the text, and those read from an unreadable one.
                 std::memset(into.data() + kept, 0, into.size() - kept);
                 std::memcpy(output_.data() + offset, &told, sizeof told);
                 return;
@@ -260,7 +261,8 @@ private:
 
     // --- Records ---
 
-    /// Nearly all conditions compare a field with a constant: in one go that takes half as long.
+    /// Nearly all conditions compare a field with a constant: a combined operation takes half the
+    /// time.
     [[nodiscard]] bool field_within(code of, std::size_t& i) {
         if constexpr (!firing<Asked>) {
             const instruction& one = of[i];
@@ -321,7 +323,7 @@ private:
         column<N>* end;
     };
     union {
-        std::array<place, N> waits_;  // where each goes on that skips instructions
+        std::array<place, N> waits_;  // where each record that skips instructions continues
     };
     std::size_t next_ = ~std::size_t{0};  // the first of these places
 };
@@ -329,8 +331,8 @@ private:
 }  // namespace impl
 
 /// Runs code that `find_fault` accepted, for the purpose that it was checked for. `output` has at
-/// least as many bytes as that said; those that the code does not store become 0. Time is bounded
-/// by the code's length and the output's. Signal-safe if the firing is.
+/// least the number of bytes given there; bytes that the code does not store become 0. Time is
+/// bounded by the code's length and the output's. Signal-safe if the firing is.
 template <firing Firing>
 [[nodiscard]] outcome run(code of, Firing& at, std::span<std::byte> output) noexcept {
     std::array<column<1>, most_depth> stack;  // not set: each word is written before it is read
@@ -341,8 +343,8 @@ template <firing Firing>
 }
 
 /// Runs a predicate that `find_fault` accepted on the records whose bits are set. `stack` has as
-/// many columns as it was checked for; the first has the answers afterwards, those of the others
-/// mean nothing. Throws what the records throw.
+/// many columns as it was checked for; the first one has the answers afterwards; answers of other
+/// records are undefined. Throws what the records throw.
 template <records Records>
 void run(code of, Records& at, std::uint64_t asked, std::span<record_column> stack) {
     impl::machine<records_at_once, Records>(at, stack, {}).run(of, asked);

@@ -222,10 +222,10 @@ class table_consumer : public table_reader<Ring> {
 public:
     using typename base::item;
 
-    /// Tells writers of room after each `at_a_time` records (0 means 1), when it has read all that
-    /// it knows of, and when it is destroyed. So writers may not see up to `at_a_time` - 1 free
-    /// slots. A larger number is faster where writers wait for room: each time they look, they take
-    /// the cache line that the consumer's next store needs.
+    /// Informs writers of room after each `at_a_time` records (0 means 1), when it has read all
+    /// that it knows of, and when it is destroyed. So writers may not see up to `at_a_time` - 1
+    /// free slots. A larger number is faster where writers wait for room: each time they look, they
+    /// take the cache line that the consumer's next store needs.
     explicit table_consumer(Ring& ring, std::uint64_t at_a_time = 1) noexcept
         // relaxed: only the consuming side writes it
         : base(ring, ring.control().consumed.load(relaxed) + 1),
@@ -247,7 +247,7 @@ public:
     table_consumer& operator=(table_consumer&&) = delete;
     table_consumer(const table_consumer&) = delete;
     table_consumer& operator=(const table_consumer&) = delete;
-    /// Uses the ring only if it was made to tell of several records at a time.
+    /// Uses the ring only if it informs writers of several records at a time.
     ~table_consumer() {
         if (told_ != base::next_ - 1) publish();
     }
