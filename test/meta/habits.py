@@ -8,8 +8,9 @@
 CHECK is includes, headers, order, labels, relaxed or tests. `tests` reads ROOT/test: each source with
 test cases is in one list of tests, once, so ctest runs each case once.
 
-includes: what each folder may include, and that no folders include one another in a circle, to the
-last subfolder. A header that holds the parts of a folder together (x.hpp beside x/) is of that folder.
+includes: what each folder may include, and that neither folders, to the last subfolder, nor files
+include one another in a circle. A header that holds the parts of a folder together (x.hpp next to x/)
+is of that folder.
 """
 import os
 import re
@@ -134,9 +135,20 @@ def folders_included(found):
     return edges
 
 
-def reached_from(folder, edges):
-    """The folders that a folder includes, and by which way: {folder: the one before it}."""
-    before, todo = {}, [folder]
+def files_included(found):
+    """For each header those that it includes, each with the place where it does: (path, line)."""
+    edges = {}
+    for path, lines in found:
+        for number, _, name in included(lines):
+            target = name.removeprefix("trace_ring/")
+            if target != name:
+                edges.setdefault(path, {}).setdefault(target, (path, number))
+    return edges
+
+
+def reached_from(start, edges):
+    """What a folder or file includes, and by which way: {one: the one before it}."""
+    before, todo = {}, [start]
     for one in todo:
         for other in edges.get(one, ()):
             if other not in before:
@@ -145,19 +157,25 @@ def reached_from(folder, edges):
     return before
 
 
-def check_circles(found):
-    edges = folders_included(found)
-    told = set()
-    for folder in sorted(edges):
-        before = reached_from(folder, edges)
-        if folder not in before or folder in told:
+def circles(edges):
+    """Ways from a folder or file to itself, as lists; each is part of at most one of them."""
+    reported = set()
+    for start in sorted(edges):
+        before = reached_from(start, edges)
+        if start not in before or start in reported:
             continue
-        way = [folder]
-        while len(way) == 1 or way[0] != folder:
+        way = [start]
+        while len(way) == 1 or way[0] != start:
             way.insert(0, before[way[0]])
-        told.update(way)
-        path, number = edges[way[0]][way[1]]
-        yield fault(path, number, f"folders include one another: {' -> '.join(way)}")
+        reported.update(way)
+        yield way
+
+
+def check_circles(found):
+    for what, edges in (("folders", folders_included(found)), ("files", files_included(found))):
+        for way in circles(edges):
+            path, number = edges[way[0]][way[1]]
+            yield fault(path, number, f"{what} include one another: {' -> '.join(way)}")
 
 
 # --- What every header looks like ----------------------------------------------------------------

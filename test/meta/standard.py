@@ -21,8 +21,8 @@ DIRECTLY = ("recorder/site.hpp", "recorder/recorder.hpp", "record/event.hpp", "r
             "recorder/cpu/recorder.hpp", "recorder/statistics.hpp", "reduce/statistics.hpp",
             "recorder/trim/trim.hpp", "recorder/control.hpp", "recorder/crash_snapshot.hpp",
             "recorder/runtime_event.hpp", "recorder/other_thread.hpp", "recorder/spans.hpp",
-            "record/event/duration.hpp", "record/event/members.hpp", "record/event/span.hpp",
-            "record/event/value_names.hpp")
+            "record/event/as_field.hpp", "record/event/duration.hpp", "record/event/members.hpp",
+            "record/event/span.hpp", "record/event/value_names.hpp")
 SENTENCE = "trace_ring needs C++20: compile with -std=c++20"
 OLDER = ("-std=c++11", "-std=c++17", "-std=gnu++17")
 
