@@ -4,7 +4,6 @@
 """What a person has to read and a compiler has to parse, against the limits of the design.
 
     measures.py ROOT -- COMPILER [FLAG...]
-    measures.py --self-test
 
 Prints one line for each measure. Exit status 1 if one is over its limit.
 
@@ -179,34 +178,7 @@ def report(root, compiler):
     return 1 if over else 0
 
 
-def self_test():
-    top = "// a comment\n#pragma once\n"
-    found = {"all.hpp": top + "#include <trace_ring/a/used.hpp>\n#include <trace_ring/a/idle.hpp>\n",
-             "a/used.hpp": top + "#include <trace_ring/a/base.hpp>\nclass used {\n    void f();\n};\n",
-             "a/base.hpp": top + "struct base {\n    void g();\n};\n",
-             "a/idle.hpp": top + "struct idle {};\n",
-             "a/more.hpp": top + "#include <trace_ring/a/used.hpp>\ninline void used::f() {}\n",
-             "das/table.hpp": top + "template <class T>\nclass table {};\n"}
-    with tempfile.TemporaryDirectory() as root:
-        for name, text in found.items():
-            path = os.path.join(root, "include", "trace_ring", name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        os.makedirs(os.path.join(root, "examples"))
-        with open(os.path.join(root, "examples", "main.cpp"), "w", encoding="utf-8") as file:
-            file.write("#include <trace_ring/all.hpp>\n// idle\nint main() { trace_ring::used u; }\n")
-        assert headers(root) == found
-        assert lines_reached(found, "all.hpp") == 4 + 6 + 5 + 3, lines_reached(found, "all.hpp")
-        assert unused(root, found) == ["a/idle.hpp", "a/more.hpp"], unused(root, found)
-        assert split_classes(found) == [("used", ["a/used.hpp"], ["a/more.hpp"])], split_classes(found)
-    print("each planted fault is found")
-    return 0
-
-
 def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
     at = arguments.index("--")
     (root,), compiler = arguments[:at], arguments[at + 1:]
     return report(root, compiler)

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 import orders  # noqa: E402
 
 SLOTS = "ring/policies/slots.hpp"
@@ -39,6 +39,7 @@ MARKS = "policy/notify/at_watermark.hpp"
 LISTENER = "drain/listener.hpp"
 SUB = "format/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
+RECORDS = "ring/sub_buffers/record_writer.hpp"
 WRITER = "ring/sub_buffers/lane_writer.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/drain.hpp"
@@ -167,7 +168,7 @@ SUB_BUFFERS = [
     ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
     ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
     ("copy: one record more than is committed", SUB, "        bytes = [[commit_word::offset(commit)]];\n    }", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
-    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", subs, ""),
+    ("record: it is not released", RECORDS, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", subs, ""),
     ("time: it is not released", WRITER, "sub.commit.store(word + bytes, [[release]]);", "relaxed", times, ""),
     ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(state_word(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
     ("next: no fence behind the reset", SUBS, "read:C, ring.filled:A\n        [[thread_fence(release);]]", ";", subs, ""),
@@ -212,7 +213,7 @@ MARKED = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", rec_read, ""),
+    ("record: it is not released", RECORDS, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", rec_read, ""),
     ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B, index.look:A\n    [[thread_fence(release);]]", ";", rec_read, ""),
     ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
     ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),

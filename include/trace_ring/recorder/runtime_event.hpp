@@ -197,7 +197,7 @@ private:
         }
         return cut ? std::uint32_t{record_word::cut} : 0;
     }
-    /// As record/event/value_names.hpp lays them out; empty: there are none.
+    /// As record/event/names_shape.hpp describes them; empty: there are none.
     [[nodiscard]] static std::vector<std::uint64_t> words_of_names(std::span<const field> fields) {
         std::vector<std::uint64_t> heads, values;
         std::vector<std::size_t> lengths;

@@ -841,7 +841,7 @@ namespace {
 
 BOOST_AUTO_TEST_CASE(a_record_that_finds_others_left_open_asks_for_what_the_readme_says) {
     const auto jump = [](tr::recorder& recorder) {
-        for (int levels = 11; levels <= 14; ++levels) leave_open(recorder, levels);
+        for (int levels = 15; levels <= 18; ++levels) leave_open(recorder, levels);
     };
     // Of a thread's own stack it must learn where it lies, once.
     needs_exactly(
@@ -1033,7 +1033,7 @@ BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) 
                           });
     needs_none_but_listed("one that finds others left open by a jump", [](auto&& shut_the_door) {
         auto& recorder = *new tr::recorder(small());
-        for (int levels = 11; levels <= 14; ++levels) leave_open(recorder, levels);
+        for (int levels = 15; levels <= 18; ++levels) leave_open(recorder, levels);
         shut_the_door();
         if (!test::put(recorder, 1, 1)) ::_exit(1);
     });

@@ -26,7 +26,7 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/list_of.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>

@@ -216,7 +216,7 @@ public:
             }
             for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
                 layout::lane_entry& entry = memory_.lane(i);
-                // order: lane.find:A pairs with lane.enter:A, here.enter:A
+                // order: lane.find:A pairs with lane.enter:A
                 if (entry.state.load(acquire) ==
                         static_cast<std::uint32_t>(layout::presence::live) &&
                     entry.process.load(relaxed) == slot) {      // relaxed: after the state

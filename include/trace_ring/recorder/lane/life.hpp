@@ -14,9 +14,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include <trace_ring/bounds.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
@@ -43,27 +45,20 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
     char name[16] = {};
     if (!is_other) ::prctl(PR_GET_NAME, name);
-    // relaxed, to the end: published by the state, but for the number; then the thread's own
-    entry->number.store(number, relaxed);
-    // A thread that sees any word of the new lane and looks again sees its number.
-    // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
-    thread_fence(release);
-    entry->process.store(process_of(lane), relaxed);
+    // relaxed, to the end: the thread's own
+    for (std::size_t i = 0; is_other && i < 2; ++i) {
+        const std::uint64_t word = node.name[i].load(relaxed);
+        std::memcpy(name + i * sizeof word, &word, sizeof word);
+    }
     const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
-    entry->thread.store(thread, relaxed);
-    entry->depth.store(depth_of(lane), relaxed);
-    entry->writer.store(layout::writer_word(thread, depth_of(lane)), relaxed);
-    entry->handed_on.store(0, relaxed);
-    entry->ring.store(shares_.number(wanted_ring), relaxed);
-    entry->cpu.store(0, relaxed);
-    entry->began.store(memory_.now(), relaxed);
-    layout::begin_counts(*entry);
-    store_text(entry->name, name);
-    for (std::size_t i = 0; is_other && i < 2; ++i)
-        entry->name[i].store(node.name[i].load(relaxed), relaxed);
-    // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
-    // drain.lane:B, lane.take:C
-    entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+    begin_lane(*entry, {number,
+                        process_of(lane),
+                        thread,
+                        depth_of(lane),
+                        0,
+                        shares_.number(wanted_ring),
+                        memory_.now(),
+                        {name, sizeof name}});
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);

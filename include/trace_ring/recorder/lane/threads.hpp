@@ -202,7 +202,7 @@ inline void core::recover(lane_state& lane) noexcept {
 /// Frees what a dead process's session held: to be written again, or read by the next session.
 inline void core::return_dead_session() noexcept {
     const undisturbed scope;
-    const trace_bytes trace{memory_.base(), memory_.plan(), &memory_.present()};
+    const trace_bytes trace{memory_, &memory_.present()};
     const auto look = [&](int fd) {
         const std::uint64_t owner = trace.ring().session_owner.load(relaxed);  // relaxed: a look
         if (owner == 0 || session_may_live(owner, fd)) return;

@@ -12,11 +12,11 @@
 ///   ... | state of lane 0, 1, 2 ... | mark of lane 0, 1, 2 ...
 ///       an ordinary page            ^ a page that fork wipes
 /// @endcode
-/// The mark says whether a record may begin where the lane stands:
+/// The mark says whether a record may begin at the lane's current place:
 /// - negative: idle; the last place where a usual record may begin (`idle_mark_for`)
 /// - positive: a record is open; the stack pointer of the frame that opened it
 /// - zero: take the cold path. A new thread's lane, a lane after fork and a lane of a recorder that
-///   is gone all have zero, without having been told.
+///   is gone all have zero, without a store.
 /// A place is an offset less commit_word::bias, and so negative, too. Compared without their signs,
 /// zero and stack pointers are less than any place, and `place > mark` is the one question asked on
 /// the way to a record.
@@ -121,8 +121,8 @@ static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
 inline constinit lane_block vacant_block{};
 
 /// Position-independent code of a library may record into a recorder that other code constructed,
-/// with thread-local words of its own. It finds the lanes by what the recorder says of those words
-/// (library_words), and so has none itself, unless it constructs a recorder.
+/// with that code's thread-local words. It finds the lanes by the recorder's library_words, and so
+/// has no thread-local words itself, unless it constructs a recorder.
 ///
 /// In a program the compiler knows where thread-local words are. A library that constructs a
 /// recorder has them at a fixed distance from the thread pointer. The C library has room for few
@@ -170,7 +170,7 @@ inline constexpr std::uint32_t usual_record_bytes = 24;
 }
 static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes} < 0);
 
-/// The stack pointer, to tell whether a frame that opened a record is still there.
+/// The stack pointer. It shows whether a frame that opened a record still exists.
 [[nodiscard, gnu::always_inline]] inline mark_type stack_position() noexcept {
 #if defined(__x86_64__)
     mark_type position;

@@ -18,11 +18,7 @@ namespace trace_ring::inline v1::impl {
 class core;
 struct cold_path;
 
-/// A gate for each event, by its id.
-struct gate_page {
-    shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
-};
-static_assert(sizeof(gate_page) == layout::format_page_bytes);
+using layout::gate_page;
 
 /// The distance from here to a recorder's gates. It is zero in static storage before the recorder's
 /// constructor has run and after its destructor, and then the bytes from here on are taken for
@@ -56,7 +52,8 @@ private:
     atomic<std::uintptr_t> distance_{0};
 };
 
-/// How code in libraries finds what the hot path needs, whoever constructed the recorder.
+/// How code in libraries finds what the hot path needs, also of a recorder that other code
+/// constructed.
 struct library_words {
     /// Set in `home` if its thread-local words are at no fixed distance from the thread pointer:
     /// then only the code that has those words finds the lanes (TRACE_RING_PLUGIN).
