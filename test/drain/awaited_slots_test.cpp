@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/recorder/in_place/closed_search.hpp>
+#include <trace_ring/recorder/drain_source/closed_search.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 
 BOOST_AUTO_TEST_SUITE(awaited_slots)

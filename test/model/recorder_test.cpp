@@ -10,7 +10,7 @@
 #include <model/fake_time.hpp>
 #include <model/recorder_bench.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 namespace {
 

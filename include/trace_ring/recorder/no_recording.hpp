@@ -19,7 +19,7 @@
 #include <setjmp.h>
 #endif
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 #include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -47,7 +47,7 @@ recorder_statistics silent_recorder<Kind>::statistics() const noexcept {
 
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 #include <trace_ring/recorder/no_recording.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>

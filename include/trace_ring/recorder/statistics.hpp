@@ -14,7 +14,7 @@
 #include <trace_ring/recorder/file/options.hpp>
 
 #if !defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 #endif
 
 namespace trace_ring::inline v1 {

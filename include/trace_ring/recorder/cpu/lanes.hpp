@@ -30,7 +30,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 

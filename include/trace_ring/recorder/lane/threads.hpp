@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -252,4 +252,4 @@ inline void forget_lanes_in_child() noexcept {
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/lane/claim.hpp>
+#include <trace_ring/recorder/lane/lane_sub_buffers.hpp>

@@ -81,7 +81,7 @@ struct alignas(64) lane_mark {
     /// Of a sampled clock: the head of the records that share the last reading, without the type.
     atomic<std::uint64_t> reading{0};
     atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint32_t> retired{0};    ///< 1: the hot path must not use it (stack/frames.hpp)
+    atomic<std::uint32_t> retired{0};    ///< 1: the hot path must not use it (lane/abandoned.hpp)
     atomic<std::uint64_t> run_next{0};   ///< the first position of the last run that was not tried
     atomic<std::uint64_t> run_end{0};    ///< the one behind that run
     atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the last span open here
@@ -282,7 +282,7 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 }
 
 /// Loads a mark and stores the stack pointer in its place, one right after the other: nobody sees a
-/// switch of stacks between the two (stack/frames.hpp). Optimizers keep them together.
+/// switch of stacks between the two (lane/abandoned.hpp). Optimizers keep them together.
 [[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
 #if defined(__x86_64__) && !defined(__OPTIMIZE__)
     mark_type before;

@@ -60,7 +60,7 @@ struct thread_node {
     /// Of a thread of another process, in whose name this one records (recorder/other_thread.hpp):
     /// that process's slot in the recorder's file + 1. 0: of this process.
     atomic<std::uint32_t> other_process{0};
-    /// The thread's own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
+    /// The thread's own stack; 0: not looked for yet, 1: not known (lane/abandoned.hpp).
     atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };
 

@@ -30,8 +30,8 @@
 #include <string>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/in_place/closed_search.hpp>
-#include <trace_ring/recorder/in_place/lane_progress.hpp>
+#include <trace_ring/recorder/drain_source/closed_search.hpp>
+#include <trace_ring/recorder/drain_source/lane_progress.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/recorder.hpp>

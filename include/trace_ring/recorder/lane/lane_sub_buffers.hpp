@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -322,5 +322,5 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/lane/hand_on.hpp>
-#include <trace_ring/recorder/lane/life.hpp>
+#include <trace_ring/recorder/lane/adoption.hpp>
+#include <trace_ring/recorder/process/own_process.hpp>

@@ -34,7 +34,7 @@
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
-#include <trace_ring/recorder/stack/frames.hpp>
+#include <trace_ring/recorder/lane/abandoned.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -384,5 +384,5 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/lane/event_types.hpp>
+#include <trace_ring/recorder/process/event_types.hpp>
 #include <trace_ring/recorder/lane/threads.hpp>

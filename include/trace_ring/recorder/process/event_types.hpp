@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -24,7 +24,7 @@
 
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
-#include <trace_ring/recorder/stack/own_stack.hpp>
+#include <trace_ring/recorder/lane/own_stack.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -40,7 +40,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/claim.hpp>
+#include <trace_ring/recorder/lane/lane_sub_buffers.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -16,8 +16,8 @@
 #include <cstdint>
 
 #include <trace_ring/recorder/clock/readings.hpp>
-#include <trace_ring/recorder/lane/claim.hpp>
-#include <trace_ring/recorder/lane/hand_on.hpp>
+#include <trace_ring/recorder/lane/lane_sub_buffers.hpp>
+#include <trace_ring/recorder/lane/adoption.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
 
