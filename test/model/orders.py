@@ -105,7 +105,7 @@ NOT_CAUGHT = {
     "not come by": """
     snapshot.ask:A snapshot.ask:B dictionary.read:B
     crash.set:A|acquire crash.set:A|release crash.clear:A crash.take:A snapshot.serve:A
-    snapshot.serve:B process.alive:E here.next:A here.next:B here.next:C here.claim:B|acquire
+    snapshot.serve:B here.next:A here.next:B here.next:C here.claim:B|acquire
     here.claim:B|release here.claim:A here.give_up:A here.enter:B here.enter:A here.leave:B
     here.written:B here.close:B here.give_up:B here.leave:A layout.check:A session.own:A
     session.return:A session.leave:A layout.publish:A process.enter:B process.leave:A

@@ -38,7 +38,7 @@ void reading(model::run& run) {
     run.thread([&on] { on.write(1, 4); });
     run.thread([&on] {
         std::uint64_t found = 0;
-        const auto newest = on.core().memory().ring().cursor.load(trace_ring::relaxed);
+        const auto newest = on.lanes().memory().ring().cursor.load(trace_ring::relaxed);
         // The newest, or one that is claimed meanwhile, and what comes after it.
         for (std::size_t i = 0; i < 3; ++i)
             on.copy((newest + sub_buffers - 1 + i) % sub_buffers, found);

@@ -43,7 +43,7 @@
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/event/references.hpp>
-#include <trace_ring/recorder/lane/own_stack.hpp>
+#include <trace_ring/recorder/thread/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {
 

@@ -14,7 +14,7 @@
 #include <trace_ring/recorder/file/options.hpp>
 
 #if !defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 #endif
 
 namespace trace_ring::inline v1 {
@@ -44,7 +44,7 @@ struct recorder_statistics {
 #if !defined(TRACE_RING_DISABLE)
 namespace impl {
 
-[[nodiscard]] inline recorder_statistics statistics_of(const core& of) noexcept {
+[[nodiscard]] inline recorder_statistics statistics_of(const lanes_by_thread& of) noexcept {
     recorder_statistics out;
     const layout::ring_state& ring = of.memory().ring();
     const auto [held_now, claimed] = of.in_use();

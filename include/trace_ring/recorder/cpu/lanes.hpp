@@ -30,7 +30,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
-#include <trace_ring/recorder/lane/lanes_by_thread.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -58,7 +58,7 @@ public:
 
     /// Without lanes, and `table().area` is 0, where the processor or kernel has no sequences,
     /// sequences cannot read the file's clock, or the kernel does not wipe pages.
-    cpu_lanes(core* of, bool readable) noexcept : core_(of) {
+    cpu_lanes(lanes_by_thread* of, bool readable) noexcept : threads_(of) {
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
         if (of == nullptr || !readable || of->idle_mark_ == 0 || rseq::offset() == 0) return;
         table_.cpus = rseq::possible_cpus();
@@ -110,7 +110,7 @@ public:
         const bool innermost = ends && is_innermost_here(*span);
         if (ends && !innermost) {
             std::uint64_t began[place / 8];
-            core_->end_elsewhere(*span, began);
+            threads_->end_elsewhere(*span, began);
             auto* const all = static_cast<std::uint64_t*>(__builtin_alloca(place + bytes));
             for (std::uint32_t i = 0; i < place / 8; ++i) all[i] = began[i];
             for (std::uint32_t i = 0; i < count; ++i) all[place / 8 + i] = words[i];
@@ -134,10 +134,10 @@ public:
         const std::uint32_t cpu = rseq::cpu(table_.area);
         if (cpu >= table_.cpus) return;
         const std::uint32_t column = total - 1;
-        const std::uint64_t row = table_.of(core_->shares_.number(ring))
+        const std::uint64_t row = table_.of(threads_->rings_.number(ring))
                                       .words[cpu]
                                       .totals.load(relaxed);  // relaxed: never changes
-        if (row == 0 || column >= core_->memory_.plan().totals_per_lane) return;
+        if (row == 0 || column >= threads_->memory_.plan().totals_per_lane) return;
         // relaxed: a counter
         place<shared_atomic<std::uint64_t>>(row)[column].fetch_add(1, relaxed);
     }
@@ -149,23 +149,21 @@ private:
     /// be.
     [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
         // An owner record may have to fit in before it.
-        if (core_->home_ != &the_registry ||
-            length + named_owner_record_bytes > core_->max_record())
+        if (threads_->home_ != &the_registry ||
+            length + named_owner_record_bytes > threads_->max_record())
             return answer::elsewhere;
         const std::uint32_t id = record_word::id(register_type(type).header);
         if (id == 0) return answer::elsewhere;
-        const std::uint32_t gate = core_->gate_of(id);
+        const std::uint32_t gate = threads_->gate_of(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
         if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
-        // order: process.alive:E pairs with process.alive:A
-        const bool here = core_->alive_->load(acquire) == core::entered || core_->enter_child();
-        return here ? answer::yes : answer::no;
+        return threads_->process_.may_record() ? answer::yes : answer::no;
     }
     template <bool Timed>
     [[nodiscard]] answer try_often(std::uint32_t ring, std::uint32_t header,
                                    const std::uint64_t* words, std::uint32_t count,
                                    open_span* span) noexcept {
-        const cpu_table table = table_.of(core_->shares_.number(ring));
+        const cpu_table table = table_.of(threads_->rings_.number(ring));
         if (own_thread == no_thread) know_thread();
         const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
         answer found = answer::elsewhere;
@@ -222,16 +220,16 @@ private:
                                         storage::machine_page_bytes()));
     }
     [[nodiscard]] std::uint64_t limit() const noexcept {
-        return core_->memory_.plan().sub_buffer_bytes;
+        return threads_->memory_.plan().sub_buffer_bytes;
     }
     /// Which of the file's rings a lane belongs to, by the number that events ask for.
     [[nodiscard]] std::uint32_t ring_number_of(const cpu_words& lane) const noexcept {
         return static_cast<std::uint32_t>(&lane - table_.words) / table_.cpus;
     }
-    [[nodiscard]] const share& share_of(const cpu_words& lane) const noexcept {
+    [[nodiscard]] const ring_span& share_of(const cpu_words& lane) const noexcept {
         // relaxed, both: neither changes
-        return core_
-            ->shares_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
+        return threads_
+            ->rings_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
     }
     void drop_held(const cpu_words& lane) const noexcept {
         share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
@@ -273,7 +271,7 @@ private:
             }
             const std::uint64_t commit = commit_of(sub).load(relaxed);
             const std::uint64_t announced = lane.announced.load(relaxed);
-            const std::uint64_t now = core_->memory_.now();  // after the guards
+            const std::uint64_t now = threads_->memory_.now();  // after the guards
             const bool thread = static_cast<std::uint32_t>(announced) == own_thread;
             const bool time = announced >> 32 == now >> 32;
             const std::uint64_t more = !thread ? named_owner_record_bytes  // has the time, too
@@ -336,7 +334,7 @@ private:
     };
     [[nodiscard]] owner_record owner() const noexcept {
         return {own_thread,
-                static_cast<std::uint16_t>(core_->process()),
+                static_cast<std::uint16_t>(threads_->process()),
                 0,
                 true,
                 {own_name[0], own_name[1]}};
@@ -388,7 +386,7 @@ private:
                                       std::uint64_t& waited) noexcept;
     void leave(cpu_words& lane) noexcept;
 
-    core* core_;  ///< null in a recorder that records nothing
+    lanes_by_thread* threads_;  ///< null in a recorder that records nothing
     cpu_table table_{};
 };
 

@@ -31,26 +31,26 @@ inline void cpu_lanes::know_thread() noexcept {
 /// Draws the next position for this lane, unless another thread was faster.
 inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
                                             std::uint64_t current, std::uint64_t& waited) noexcept {
-    const share& of = share_of(lane);
+    const ring_span& of = share_of(lane);
     // relaxed, both: guards
     const std::uint64_t before = lane.next.load(relaxed);
     const position before_at = lane.next_position.load(relaxed);
     if (before != 0 && before != current) return next_step::again;
     // relaxed, to the end: counters, guards, and states that the swap decides on
     bool crowded = false;  // makes no difference: threads share these sub-buffers
-    if (!core_->wait_to_hold(of, crowded, waited)) {
-        core::note_writers(*of.writers, core_->writers_now() + table_.cpus);
+    if (!threads_->reclaimer_.wait_to_hold(of, crowded, waited)) {
+        threads_->reclaimer_.note_writers(*of.writers, table_.cpus);
         return refuse(lane);
     }
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        const sub_buffer_place drawn = core_->claimer_.next_slot(of, waited);
+        const sub_buffer_place drawn = threads_->claimer_.next_slot(of, waited);
         const position at = drawn.pos;
         if (at == no_position) break;
-        sub_buffer_header& sub = core_->memory_.sub_buffer(drawn.slot);
+        sub_buffer_header& sub = threads_->memory_.sub_buffer(drawn.slot);
         const auto found = stamped::from(sub.state.load(relaxed));
         if (!may_be_taken(found, at)) continue;
         if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
-            core_->claimer_.is_kept(of, core_->memory_.index(drawn.slot), drawn)) {
+            threads_->claimer_.is_kept(of, threads_->memory_.index(drawn.slot), drawn)) {
             continue;
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
@@ -68,8 +68,8 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         return next_step::again;
     }
     drop_held(lane);
-    if (!core_->claimer_.keeps_oldest())
-        static_cast<void>(core_->make_way());  // all of them are held
+    if (!threads_->claimer_.keeps_oldest())
+        static_cast<void>(threads_->reclaimer_.reclaim_if_due());  // all of them are held
     return refuse(lane);
 }
 /// Takes the sub-buffer to come, or makes it the one in use.
@@ -104,7 +104,7 @@ inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
     // order: here.claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
     thread_fence(release);
     if (stamped::from(state).state == static_cast<unsigned>(sub_buffer_state::closed)) {
-        layout::ring_state& ring = core_->memory_.ring();
+        layout::ring_state& ring = threads_->memory_.ring();
         // relaxed: a counter
         ring.overwritten_records.fetch_add(commit_word::records(commit), relaxed);
     }
@@ -123,7 +123,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     // relaxed, to the end: guards, or words that only this lane writes
     auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
     sub_buffer_header& sub = *coming.sub;
-    layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+    layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
     const std::uint64_t number = entry.number.load(relaxed);
     const std::uint64_t told = lane.told.load(relaxed);
     const std::uint64_t refused = entry.refused.load(relaxed);
@@ -139,7 +139,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
         before = records_to(old, commit);
     }
     // Read after the guards: what was committed before them is not later than this.
-    const std::uint64_t now = core_->memory_.now();
+    const std::uint64_t now = threads_->memory_.now();
     const note said(now, named_owner_record_bytes, owner());
     const auto first = [&](std::uint32_t i) -> rseq::word_value {
         return {&word_at<std::uint64_t>(&sub, sizeof(sub_buffer_header) + i * 8), said.words[i]};
@@ -160,7 +160,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
         {&word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane)),
          number | (coming.at & half) << 32},
         {&index.pos, coming.at},
-        {&word_at<std::uint64_t>(&sub, 0), core_->magic() | number << 32},
+        {&word_at<std::uint64_t>(&sub, 0), threads_->sub_buffers_.magic() | number << 32},
         {&sub.first_position, before},
         {&sub.base_time, now},
         {&sub.previous, previous},
@@ -185,7 +185,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     // order: here.index:A pairs with index.look:A, table.read:C, lane.again:A
     if (rseq::store_if(table_.area, cpu, list, list + guards,
                        list + sizeof list / sizeof *list - 1))
-        core_->now_and_then(now);
+        threads_->do_due_work(now);
 }
 
 /// Closes the sub-buffer that was in use before.
@@ -203,10 +203,10 @@ inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
             change(cpu, {{&lane.last, last}, {&sub.state, state}}, {{&lane.last, 0}}));
         return next_step::again;
     }
-    layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+    layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
     const std::uint64_t commit = commit_of(sub).load(relaxed);
     const std::uint64_t closed_at = share_of(lane).cursor->load(relaxed);  // as close_lane
-    const std::uint64_t now = core_->memory_.now();
+    const std::uint64_t now = threads_->memory_.now();
     // order: here.written:A pairs with table.read:B, snapshot.copy:C
     // order: here.close:A pairs with read:A, file.read:A, batch.read:A, chain.look:A, claim:C,
     // claim.next:A
@@ -226,13 +226,13 @@ inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
 inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& lane,
                                                  std::uint64_t& waited) noexcept {
     know_thread();  // this may be a child of a fork
-    layout::ring_state& ring = core_->memory_.ring();
+    layout::ring_state& ring = threads_->memory_.ring();
     std::uint32_t slot = 0;
     bool few_left = false;  // makes no difference, as in `draw`
-    layout::lane_entry* const entry = core_->take_lane(slot, few_left);
+    layout::lane_entry* const entry = threads_->reclaimer_.claim_entry(slot, few_left);
     if (entry == nullptr) {
-        if (core_->claimer_.wait_for_lane(waited, false)) return next_step::again;
-        core::note_writers(ring.writers, core_->writers_now() + table_.cpus);
+        if (threads_->claimer_.wait_for_lane(waited, false)) return next_step::again;
+        threads_->reclaimer_.note_writers(ring.writers, table_.cpus);
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return next_step::lost;
     }
@@ -243,25 +243,25 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     for (std::size_t at = digits; at-- > 4; left /= 10)
         name[at] = static_cast<char>('0' + left % 10);
     // relaxed, to the end: published by the state, but for the number
-    entry->number.store(core_->memory_.new_lane_number(), relaxed);
+    entry->number.store(threads_->memory_.new_lane_number(), relaxed);
     // A thread that sees any word of the new lane and looks again sees its number.
     // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A, drain.find:A
     thread_fence(release);
-    entry->process.store(core_->process(), relaxed);
+    entry->process.store(threads_->process(), relaxed);
     entry->thread.store(0, relaxed);
     entry->cpu.store(cpu + 1, relaxed);
     entry->writer.store(0, relaxed);
-    entry->ring.store(core_->shares_.number(ring_number_of(lane)), relaxed);
+    entry->ring.store(threads_->rings_.number(ring_number_of(lane)), relaxed);
     entry->handed_on.store(1, relaxed);  // its records say which thread wrote them
     layout::begin_counts(*entry);
     entry->depth.store(0, relaxed);
-    entry->began.store(core_->memory_.now(), relaxed);
+    entry->began.store(threads_->memory_.now(), relaxed);
     store_text(entry->name, {name, digits});
     // order: here.enter:A pairs with table.read:B, snapshot.copy:C, lane.find:A
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     if (!change(cpu, {{&lane.entry, 0}},
                 {{&lane.limit, limit()},
-                 {&lane.totals, address(core_->memory_.totals(slot))},
+                 {&lane.totals, address(threads_->memory_.totals(slot))},
                  {&lane.told, 0},
                  {&lane.entry, address(entry)}})) {
         // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
@@ -286,9 +286,9 @@ inline void cpu_lanes::leave(cpu_words& lane) noexcept {
             sub.lane.load(relaxed) != entry.number.load(relaxed)) {
             return;
         }
-        layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+        layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
         const std::uint64_t commit = commit_of(sub).load(relaxed);
-        const std::uint64_t now = core_->memory_.now();
+        const std::uint64_t now = threads_->memory_.now();
         // order: here.written:B pairs with table.read:B, snapshot.copy:C
         entry.written.store(records_to(sub, commit), release);
         sub.end_time.store(now, relaxed);
@@ -310,7 +310,7 @@ inline void cpu_lanes::leave(cpu_words& lane) noexcept {
             taken, state_word(coming.at, sub_buffer_state::free), release));
         drop_held(lane);
     }
-    entry.ended.store(core_->memory_.now(), relaxed);
+    entry.ended.store(threads_->memory_.now(), relaxed);
     // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
     // lane.take:C, lane.take:D
     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);

@@ -29,9 +29,9 @@
 #include <optional>
 #include <string>
 
-#include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/drain_source/closed_search.hpp>
 #include <trace_ring/recorder/drain_source/lane_progress.hpp>
+#include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -56,7 +56,7 @@ public:
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
         trace_.base = const_cast<std::byte*>(base);
 #if !defined(TRACE_RING_DISABLE)
-        trace_.present = &from.words_.the_core->memory().present();
+        trace_.present = &from.words_.lanes->memory().present();
 #endif
         require_sound(bytes);
     }
@@ -118,7 +118,7 @@ public:
             // relaxed: this session's own
             const auto now = stamped::from(trace_.sub_buffer(slot).state.load(relaxed));
             if (now.state == number(sub_buffer_state::reading)) {
-                give_back({slot, now.pos}, sub_buffer_state::closed);
+                release_held({slot, now.pos}, sub_buffer_state::closed);
             }
         }
         impl::leave_session(trace_, lock_);
@@ -145,7 +145,7 @@ public:
                     refused = true;
                     break;
                 }
-                give_back(found, sub_buffer_state::closed);
+                release_held(found, sub_buffer_state::closed);
                 search_->await(found);
                 found = *earlier;
             }
@@ -173,7 +173,7 @@ public:
     void keep(portion& what) noexcept {
         if (what.copied()) return;
         --held_;
-        give_back({what.slot(), what.at()}, sub_buffer_state::closed);
+        release_held({what.slot(), what.at()}, sub_buffer_state::closed);
     }
     template <class Visit>
     std::uint64_t visit(const portion& what, Visit&& visit) const {
@@ -238,7 +238,7 @@ private:
         return trace_.sub_buffer(what.slot).state.compare_exchange_strong(
             word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire);
     }
-    void give_back(place what, sub_buffer_state as) noexcept {
+    void release_held(place what, sub_buffer_state as) noexcept {
         // order: drain.keep:A pairs with claim:C, claim.next:A, drain.look:A, drain.hold:A, read:A
         trace_.sub_buffer(what.slot).state.store(stamped{what.pos, number(as)}.word(), release);
     }
@@ -295,13 +295,13 @@ private:
         if (!is_sub_buffer_magic(sub.magic.load(relaxed)) || bytes < sizeof(sub_buffer_header) ||
             bytes % 8 != 0 || bytes > trace_.plan.sub_buffer_bytes) {
             damaged_.push_back(what.pos);
-            give_back(what, sub_buffer_state::free);
+            release_held(what, sub_buffer_state::free);
             return false;
         }
         const std::uint32_t lane = sub.lane.load(relaxed);
         const auto& known = lanes_->of(lane);
         if (known.last > what.pos || (known.last == what.pos && !has_more(sub, known))) {
-            give_back(what, sub_buffer_state::closed);
+            release_held(what, sub_buffer_state::closed);
             if (known.last == what.pos) search_->look_again(what);
             return false;
         }

@@ -5,7 +5,7 @@
 /// @file
 /// The mapping that a recorder writes into: made or joined at set-up, and described region by
 /// region. Rare writes are done here (clock readings, the dictionary, process entries); sub-buffers
-/// are claimed in lane/claim.hpp.
+/// are claimed in lane/lane_sub_buffers.hpp.
 
 #include <sys/auxv.h>
 #include <unistd.h>

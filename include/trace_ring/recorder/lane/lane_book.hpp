@@ -3,14 +3,19 @@
 #pragma once
 
 /// @file
-/// The entries of lanes and processes in the file, and the dead: what a writer held that died is
-/// reclaimed, and the entry of one that is gone is given to another, after its counts were added to
-/// the totals.
+/// The entries of lanes and processes in the file. A lane is in use from `begin_lane` to
+/// `release_lane`; then its entry goes to another lane, after its counts were added to the totals.
+/// The sub-buffers and entries of a process that died are reclaimed.
 /// @code
-///   free --taken--> preparing --its owner--> live --its owner, or who finds it dead--> departed
-///   departed --taken again--> preparing
+///   free --claim_entry--> preparing --begin_lane--> live --release_lane--> departed
+///   live --reclaim_dead: its process died--> departed
+///   departed --claim_entry--> preparing
+///   departed --adopted (adoption.hpp)--> live
 /// @endcode
 
+#include <sys/prctl.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -21,15 +26,22 @@
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-/// Any thread, signal-safe. Linear in the entries of lanes or processes, where nothing else is
-/// said.
+/// Whether the lane's thread has run its destructors. It must not hold a sub-buffer then, because
+/// nothing reports that it is gone.
+[[nodiscard]] inline bool is_ending(const lane_state& lane) noexcept {
+    return node_around(lane).ending.load(relaxed) != 0;  // relaxed: own node
+}
+
+/// Any thread, signal-safe. Linear in the entries of lanes or processes unless stated otherwise.
 class lane_book {
 public:
-    lane_book(const trace_memory& memory, const rings& shares) noexcept
-        : memory_(memory), shares_(shares) {}
+    lane_book(const trace_memory& memory, const rings& all) noexcept
+        : memory_(memory), rings_(all) {}
 
     /// This process's entry. Constant time.
     [[nodiscard]] std::uint32_t process() const noexcept {
@@ -38,6 +50,11 @@ public:
     void be_process(std::uint32_t slot) noexcept {
         process_.store(slot, relaxed);  // relaxed: published by what the caller stores next
     }
+    /// The process whose records the lane has. Constant time.
+    [[nodiscard]] std::uint32_t process_of(const lane_state& lane) const noexcept {
+        const std::uint32_t other = node_around(lane).other_process.load(relaxed);  // own node
+        return other != 0 ? other - 1 : process();
+    }
     /// A writer is gone that may have been counted as holding a sub-buffer without holding one.
     void count_is_lost() noexcept { lost_count_.store(1, relaxed); }  // relaxed: advice
     /// Whether that was said since it was asked last.
@@ -45,10 +62,11 @@ public:
         return lost_count_.exchange(0, relaxed) != 0;  // relaxed: advice
     }
 
-    /// An entry for a new lane: a free one, else that of the lane departed longest ago. Null: all
-    /// are live, or others were faster eight times. `few_left`: at most an eighth is neither live
-    /// nor in preparation, so the caller releases the lane after its record (hand_on.hpp).
-    [[nodiscard]] layout::lane_entry* take_lane(std::uint32_t& slot, bool& few_left) noexcept {
+    /// Claims an entry for a new lane: a free one, or else that of the lane that departed first.
+    /// Null: all are live, or others were faster eight times. `few_left`: at most an eighth is
+    /// neither live nor in preparation, so the caller releases the lane after its record
+    /// (adoption.hpp).
+    [[nodiscard]] layout::lane_entry* claim_entry(std::uint32_t& slot, bool& few_left) noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
@@ -102,9 +120,60 @@ public:
         }
         return nullptr;
     }
-    /// Takes an entry for a process: a free one, else that of the process that departed first, else
-    /// that of one that died. `process_count` if all live.
-    [[nodiscard, gnu::cold]] std::uint32_t take_process() noexcept {
+    /// Begins the lane with the claimed entry number `slot`, without a sub-buffer. Constant time.
+    [[gnu::cold]] void begin_lane(lane_state& lane, layout::lane_entry& entry, std::uint32_t slot,
+                                  std::uint32_t ring) noexcept {
+        const std::uint32_t number = memory_.new_lane_number();
+        const thread_node& node = node_around(lane);
+        const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
+        char name[16] = {};
+        if (!is_other) ::prctl(PR_GET_NAME, name);
+        // relaxed, to the end: published by the state, but for the number; then the thread's own
+        entry.number.store(number, relaxed);
+        // A thread that sees any word of the new lane and looks again sees its number.
+        // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A,
+        // drain.find:A
+        thread_fence(release);
+        entry.process.store(process_of(lane), relaxed);
+        const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
+        entry.thread.store(thread, relaxed);
+        entry.depth.store(depth_of(lane), relaxed);
+        entry.writer.store(layout::writer_word(thread, depth_of(lane)), relaxed);
+        entry.handed_on.store(0, relaxed);
+        entry.ring.store(rings_.number(ring), relaxed);
+        entry.cpu.store(0, relaxed);
+        entry.began.store(memory_.now(), relaxed);
+        layout::begin_counts(entry);
+        store_text(entry.name, name);
+        for (std::size_t i = 0; is_other && i < 2; ++i)
+            entry.name[i].store(node.name[i].load(relaxed), relaxed);
+        // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
+        // drain.lane:B, lane.take:C
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+        lane.entry.store(&entry, relaxed);
+        lane.totals.store(memory_.totals(slot), relaxed);
+        lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
+        lane.sub.store(&nowhere, relaxed);
+        lane.where.store(no_position, relaxed);
+        lane.refused.store(0, relaxed);
+        lane.high.store(0, relaxed);
+    }
+    /// Releases a lane that has no sub-buffer: another lane may get its entry. Constant time.
+    void release_lane(lane_state& lane, std::uint64_t now) const noexcept {
+        // relaxed, to the end: own lane, or that of a thread that has stopped recording
+        layout::lane_entry& entry = *lane.entry.load(relaxed);
+        entry.ended.store(now, relaxed);
+        entry.high.store(lane.high.load(relaxed), relaxed);
+        mark_of(lane).valid.store(0, relaxed);
+        signal_fence(seq_cst);
+        // order: lane.leave:A pairs with lane.take:A, lane.take:B, lane.go_on:A, table.read:B,
+        // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        signal_fence(seq_cst);
+    }
+    /// Claims an entry for a process: a free one, or else that of the process that departed first,
+    /// or else that of one that died. `process_count` if all live.
+    [[nodiscard, gnu::cold]] std::uint32_t claim_process() noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
@@ -156,7 +225,7 @@ public:
         // all that it did; and the last look decides where its sub-buffer is
         const position at = entry.newest.load(relaxed);
         if (at == no_position) return sub_buffer_state::active;
-        const std::uint64_t slot = shares_[0].slot_at(at);
+        const std::uint64_t slot = rings_[0].slot_at(at);
         if (slot >= memory_.capacity()) return sub_buffer_state::active;
         sub_buffer_header& sub = memory_.sub_buffer(slot);
         // order: reclaim.find:A pairs with writer.begin:A, claim:C, here.claim:B, here.ready:A
@@ -178,7 +247,7 @@ public:
         // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C,
         // claim.next:A, batch.read:A, drain.look:A, drain.hold:A, here.claim:B
         sub.state.store(state_word(at, now), release);
-        holdings::drop(shares_[entry.ring.load(relaxed)]);
+        holdings::drop(rings_[entry.ring.load(relaxed)]);
         return now;
     }
     /// Reclaims what dead processes hold. A process that has no entry yet takes a lock to say that
@@ -304,7 +373,7 @@ private:
             // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
             // batch.read:A, claim.next:A
             sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
-            holdings::drop(shares_[entry.ring.load(relaxed)]);
+            holdings::drop(rings_[entry.ring.load(relaxed)]);
             ring.reclaimed.fetch_add(1, relaxed);
         }
     }
@@ -343,7 +412,7 @@ private:
     }
 
     const trace_memory& memory_;
-    const rings& shares_;
+    const rings& rings_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> lost_count_{0};
 };

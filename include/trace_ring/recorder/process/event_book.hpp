@@ -99,4 +99,11 @@ private:
     atomic<std::uint64_t> known_[(layout::max_event_id + 1) / 64]{};
 };
 
+/// A recorder as the process's registry lists it: a new event type is added to the events of each.
+struct listed_recorder {
+    explicit listed_recorder(const trace_memory& memory) noexcept : events(memory) {}
+
+    event_book events;
+};
+
 }  // namespace trace_ring::inline v1::impl

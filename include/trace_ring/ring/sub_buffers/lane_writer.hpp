@@ -18,9 +18,9 @@
 /// So a record that is not committed does not exist: nothing is zeroed, no record has a mark of its
 /// own, and a writer that dies or jumps away leaves nothing behind. What differs is where the next
 /// sub-buffer comes from, in order (ring.hpp) or by a shared claim
-/// (recorder/lane/lane_sub_buffers.hpp), and how a lane knows that a record is open: by the limit there, by
-/// the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane store the same
-/// words as restartable sequences (recorder/cpu/).
+/// (recorder/lane/lane_sub_buffers.hpp), and how a lane knows that a record is open: by the limit
+/// there, by the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane
+/// store the same words as restartable sequences (recorder/cpu/).
 
 #include <cstddef>
 #include <cstdint>
