@@ -5,8 +5,8 @@
 
     clauses.py TRACE_CLAUSES KNOWN_64 KNOWN_32 [--calls N] [--rounds N]
 
-KNOWN_64 and KNOWN_32 are test/examples/clause_known.cpp, for 64 and for 32 bits. As root. Prints
-how many values are as the program has them, and what a call costs, each the median of the rounds
+KNOWN_64 and KNOWN_32 are test/examples/trace_clauses/clause_known.cpp for 64 and for 32 bits. As root.
+Prints how many values are as the program has them, and what a call costs, each the median of the rounds
 and beside the bare trap of its round: a uprobe that does nothing, or a breakpoint of ptrace whose
 instruction is stepped over. Exits with 77 where bpftrace is missing.
 """

@@ -5,9 +5,9 @@
 
     readme_speed.py REPORT.JSON [README]
 
-Replaces what stands between `<!-- speed:begin -->` and `<!-- speed:end -->`: one sentence, and then
-the tables, which go between `<!-- speed-tables:begin -->` and `<!-- speed-tables:end -->` where
-there are those. Without README, prints it. Says nothing of what was not measured.
+Replaces the text between `<!-- speed:begin -->` and `<!-- speed:end -->` by one sentence and the
+tables. If the README has `<!-- speed-tables:begin -->` and `<!-- speed-tables:end -->`, the tables go
+between those. Without README, prints both. Omits what was not measured.
 """
 import json
 import re
@@ -17,20 +17,21 @@ import targets
 
 SPEED, TABLES = "speed", "speed-tables"
 LINES = (
-    ("time and two words, by reading the clock and storing 24 bytes", "T1", 0),
-    ("the same, the clock read once in 16 records", "T3", 0),
-    ("the same behind 64 multiplications, by these alone", "T4", 0),
-    ("instructions a record", "T5", 0),
-    ("bytes a record, in the lane", "T6", 0),
-    ("bytes a record, in the file, all included", "T6", 1),
-    ("two threads, by two that share nothing", "T9", 0),
-    ("1,000 threads on all processors, by two", "T15", 0),
-    ("one producer to one consumer, by the fastest peer", "T13", 0),
-    ("reading a live trace, share of memcpy's rate", "T12", 0),
-    ("compiling a file that records, by `<string>` and `<memory>`", "H1", 0),
-    ("compiling the program above, by the same", "H2", 0),
-    ("compiling 1,000 event types, a site each, by the same", "H3", 0),
-    ("bytes of code a site", "H4", 0),
+    ("one record (timestamp and two words), relative to reading the clock and storing 24 bytes",
+     "T1", 0),
+    ("the same with one clock read per 16 records", "T3", 0),
+    ("one record after 64 multiplications, relative to the multiplications alone", "T4", 0),
+    ("instructions per record", "T5", 0),
+    ("bytes per record in the lane", "T6", 0),
+    ("bytes per record in the file, everything included", "T6", 1),
+    ("two threads, relative to two that share nothing", "T9", 0),
+    ("1,000 threads on all processors, relative to two", "T15", 0),
+    ("one producer to one consumer, relative to the fastest peer", "T13", 0),
+    ("reading a live trace, relative to memcpy's rate", "T12", 0),
+    ("compiling a file that records, relative to `<string>` and `<memory>`", "H1", 0),
+    ("compiling the program above, relative to the same", "H2", 0),
+    ("compiling 1,000 event types with one site each, relative to the same", "H3", 0),
+    ("bytes of code per site", "H4", 0),
 )
 
 
@@ -70,15 +71,15 @@ def tables(report):
     tracers = [p for p in report["peers"] if p["kind"] == "tracer" and p["one_ratio"]]
     if tracers:
         yield ""
-        yield ("| tracer | a record, by the floor | 2 threads | behind work, more ns | instructions "
-               "| bytes | when full |")
+        yield ("| tracer | one record, relative to the floor | 2 threads | added after work, ns "
+               "| instructions | bytes | when full |")
         yield "|---|---|---|---|---|---|---|"
         for p in sorted(tracers, key=lambda p: p["one_ratio"]):
             cells = [p["name"]] + [show(p[key]) if p[key] is not None else "" for key in
                                    ("one_ratio", "two_ratio", "work", "instructions", "bytes")]
             yield "| " + " | ".join([*cells, p["when_full"]]) + " |"
     yield ""
-    yield "; ".join(report["about"][:1]) + ". `./bench/run --peers` measures it on yours."
+    yield "; ".join(report["about"][:1]) + ". Run `./bench/run --peers` to measure your machine."
 
 
 def main(arguments):

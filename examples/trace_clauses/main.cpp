@@ -1,8 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// trace-clauses: traces running programs by clauses, those of 32 and 64 bits at once.
+/// @file trace-clauses: traces running 32- and 64-bit programs by clauses.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -80,7 +79,7 @@ void interrupt(int) {
     return all;
 }
 
-/// A firing of the session itself, at its begin and its end: of no function, and with no memory.
+/// A firing of the session itself, at its begin and its end, without a function and without memory.
 struct own_firing {
     [[nodiscard]] static std::uint64_t word(point::context_word of) noexcept {
         using point::context_word;
@@ -158,14 +157,14 @@ public:
         for (const auto& [entry, exit] : of.spans) results_->join(entry, exit);
     }
 
-    /// Names the started program, which may end before its name can be read.
+    /// Prints the name of the started program, which may end before its name can be read.
     void started(::pid_t process) {
         const std::string& file = wanted_.command.front();
         results_->name(static_cast<std::uint32_t>(process), file.substr(file.rfind('/') + 1));
     }
     void begin() {
-        // Told only when all points are attached: the kernel may refuse, and then another session,
-        // by ptrace, begins.
+        // Printed only after all points are attached: the kernel may refuse them, and then another
+        // session starts, by ptrace.
         const std::vector<own_result> begun = run_once(plan_.at_begin);
         if (wanted_.children) {
             for (const auto& each : plan_.points)
@@ -180,7 +179,7 @@ public:
         }
         shown_at_ = std::chrono::steady_clock::now();
     }
-    /// What came since, after a wait of 50 ms at most.
+    /// Processes what was captured since, after a wait of at most 50 ms.
     void go_on() {
         source_->wait(50);
         take();
@@ -191,14 +190,14 @@ public:
             results_->show();
         }
     }
-    /// Whether a program has ended, which this one has started.
+    /// Returns whether a program that this one has started has ended.
     [[nodiscard]] bool has_ended(launched_program& program) const {
         if (!source_->waits_for_processes()) return program.ended();
         const auto status = source_->status_of(program.process());
         if (status) program.ended_with(*status);
         return status.has_value();
     }
-    /// The same of one that is there, as far as it can be told.
+    /// The same for an existing process, as far as this can be detected.
     [[nodiscard]] bool has_ended(::pid_t process) const {
         if (source_->waits_for_processes()) return source_->status_of(process).has_value();
         return ::kill(process, 0) != 0 && errno != EPERM;
@@ -212,8 +211,8 @@ public:
     }
 
 private:
-    /// Sets all points. Returns what is left out, and why. Throws std::runtime_error if that is
-    /// all.
+    /// Sets all points. Returns the omitted ones with the reasons. Throws std::runtime_error if all
+    /// are omitted.
     [[nodiscard]] std::vector<std::string> attach() {
         constexpr std::size_t many = 1000;
         if (plan_.points.size() >= many && !wanted_.quiet && ::isatty(STDERR_FILENO) == 1)
@@ -250,13 +249,13 @@ private:
         });
         out_.flush();
     }
-    /// Bytes of a stack that are copied; a multiple of the steps.
+    /// The number of bytes of a stack that are copied; a multiple of the step.
     [[nodiscard]] std::uint32_t stack_bytes() const noexcept {
         return (wanted_.stack + stack_snapshot::step - 1) / stack_snapshot::step *
                stack_snapshot::step;
     }
-    /// What a clause stored, with the addresses in its stacks by unwind information, where there is
-    /// a snapshot behind it.
+    /// Returns a clause's output. If a snapshot follows it, the addresses in its stacks are
+    /// replaced by those found with unwind information.
     [[nodiscard]] std::span<const std::byte> with_callers(const firing_record& of,
                                                           std::span<const std::byte> output) {
         const auto mode = of.bits == 64 ? program_mode::lp64 : program_mode::ilp32;
@@ -271,14 +270,15 @@ private:
         const std::size_t count =
             unwinder_->unwind(static_cast<::pid_t>(of.pid), of.time, snapshot, addresses_);
         for (const stored_field* const each : stacks) {
-            // The source read the first address from the stack, so it needs no unwind information.
+            // The source has read the first address from the stack, so that one needs no unwind
+            // information.
             if (count == 0) std::memcpy(addresses_.data(), unwound_.data() + each->offset, 8);
             std::memcpy(unwound_.data() + each->offset, addresses_.data(),
                         std::size_t{8} * each->count);
         }
         return unwound_;
     }
-    /// What a clause of the session itself said.
+    /// The output of a clause at the session's begin or end.
     struct own_result {
         std::uint32_t clause;
         std::uint64_t time;
@@ -313,13 +313,13 @@ private:
     }
     void summarize() {
         clause_counts all;
-        std::map<std::string, std::uint64_t> unseen;  // by the function
+        std::map<std::string, std::uint64_t> unseen;  // by function
         for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) {
             const clause_counts one = source_->counts(i);
             all += one;
             if (one.unseen != 0) unseen[plan_.code_of[i].name] += one.unseen;
         }
-        // What was dropped behind the last record.
+        // Records dropped after the last one that was read.
         const std::uint64_t lost = all.dropped + all.unseen;
         if (lost > results_->lost()) results_->lost(lost - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
@@ -369,9 +369,9 @@ private:
     std::ostream out_{&lines_};
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
-    std::unique_ptr<loaded_code> code_;  // if there are stacks
+    std::unique_ptr<loaded_code> code_;  // if the clauses use stacks
     std::unique_ptr<stack_unwinder> unwinder_;
-    std::vector<std::vector<const stored_field*>> stacks_of_;  // by the code
+    std::vector<std::vector<const stored_field*>> stacks_of_;  // by code
     std::vector<std::byte> unwound_;
     std::vector<std::uint64_t> addresses_;
     std::unique_ptr<results> results_;
@@ -392,7 +392,7 @@ private:
     return wanted.all ? files_of_all() : files_of_cache();
 }
 
-/// What is asked for, without what would harm the programs.
+/// The requested plan, without points that would harm the programs.
 [[nodiscard]] plan plan_for(const options& wanted, const std::string& script, ::pid_t process) {
     plan made = make_plan(script, files_for(wanted), planning_for(wanted, process));
     leave_out_times_on_moving_stacks(made);
@@ -442,7 +442,7 @@ int trace_others(const options& wanted, const std::string& script) {
 int trace(const options& wanted, const std::string& script) {
     return wanted.command.empty() ? trace_others(wanted, script) : trace_program(wanted, script);
 }
-/// Breakpoints must be taken out again, also if the process is killed that the user has started.
+/// Breakpoints must be removed even if the user kills this process.
 int trace_by_ptrace(options wanted, const std::string& script) {
     wanted.from = options::source::ptrace;
     if (const auto status = outliving::split("clauses-guard")) return *status;

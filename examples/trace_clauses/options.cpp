@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The command line of trace-clauses. In a file of its own: the parser takes long to compile.
+/// The command line of trace-clauses. In a separate file because the parser takes long to compile.
 
 #include "options.hpp"
 
@@ -78,7 +78,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Shows counts and histograms each so many seconds, too")
         ->option_text("SECONDS")
         ->check(CLI::Range(0.1, 86400.0))
-        ->check([](const std::string& text) {  // which is in every range
+        ->check([](const std::string& text) {  // which every range includes
             return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number"
                                                                   : std::string();
         });

@@ -180,7 +180,7 @@ def check_targets(report, write):
     gate = write("gate.json", of_program(one("gate/flag", [1.0])))
     _, out, _ = run(report, program, counts, gate, gates)
     check("instructions are told without the payload's, and what is short of the target",
-          line(out, "T5", "") == "T5   short         instructions a record: 34, target at most 32: "
+          line(out, "T5", "") == "T5   short         instructions per record: 34, target at most 32: "
                                  "short by 2 (26 on the hot path)", out)
     check("a gate's instructions are those that it adds",
           line(out, "T7", "flag,") == "T7   PASS          gate closed, flag, instructions: 3, "
@@ -193,11 +193,11 @@ def check_targets(report, write):
     _, out, _ = run(report, behind_work(60.6))
     check("a missed target that the floor meets is told beside the floor's figure",
           line(out, "T4", "").endswith("target at most 1.03: short by 0.07 "
-                                       "(a reading of the clock without a record: 1.01)"), out)
+                                       "(a clock read without a record: 1.01)"), out)
     _, out, _ = run(report, behind_work(64.8))
     check("one that the floor itself misses is said to be out of reach",
           "short" in line(out, "T4", "") and line(out, "T4", "").endswith(
-              "(a reading of the clock without a record: 1.08, out of reach on this processor)"), out)
+              "(a clock read without a record: 1.08, out of reach on this processor)"), out)
 
     def percentiles(name, p99, p999):
         return one(name + "/iterations:1", [1.0] * 3, p99=p99, p999=p999)

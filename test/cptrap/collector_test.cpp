@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(what_four_threads_pass_comes_into_one_spool_in_order_and_co
     for (const auto each : check_each(found)) BOOST_TEST(each == count);
     BOOST_TEST(misplaced(found) <= collect.late());
     BOOST_TEST(collect.late() < count / 100);
-    trace_ring_test::proof("accounted", found.records.size(), "records of threads that race");
+    trace_ring_test::proof("accounted", found.records.size(), "records from racing threads");
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(each_kind_of_recorder_is_collected_with_an_exact_account, Kind,

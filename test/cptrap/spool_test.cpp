@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_writer_and_the_spool_on_two_threads_lose_nothing) {
     const auto found = read(path);
     BOOST_TEST((found.codes == codes(0, count)));
     BOOST_TEST(found.strange == 0U);
-    trace_ring_test::proof("accounted", count, "records of threads that race");
+    trace_ring_test::proof("accounted", count, "records from racing threads");
 }
 
 BOOST_AUTO_TEST_CASE(what_the_ring_lost_stands_in_the_file_with_its_cause) {

@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits)
     BOOST_TEST(heard.times.load() <= awaited + found);
     BOOST_TEST_MESSAGE(awaited << " of " << crossings - found << " awaited, " << found
                                << " found while arming, " << slept << " slept on");
-    trace_ring_test::proof("progress", heard.times.load(), "crossings told to a reader that waits");
+    trace_ring_test::proof("progress", heard.times.load(),
+                           "crossings reported to a waiting reader");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

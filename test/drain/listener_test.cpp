@@ -208,8 +208,7 @@ BOOST_AUTO_TEST_CASE(many_writers_that_wait_for_room_and_a_listener_lose_nothing
     for (auto& each_one : threads) each_one.join();
     BOOST_TEST(sound);
     BOOST_TEST(ring.lost().total() == 0U);
-    trace_ring_test::proof("progress", writers * each,
-                           "records that a sleeping reader was told of");
+    trace_ring_test::proof("progress", writers * each, "records reported to a sleeping reader");
 }
 
 BOOST_AUTO_TEST_CASE(a_session_over_sub_buffers_sleeps_until_one_is_complete) {

@@ -3,7 +3,7 @@
 
 /// @file
 /// CTF where no other program is needed to judge it: names, and how packets lie. What babeltrace2
-/// makes of it, test/examples/ctf.py says.
+/// makes of it, test/examples/trace_reduce/ctf.py says.
 
 #include <cstdint>
 #include <cstring>

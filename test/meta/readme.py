@@ -72,7 +72,7 @@ NOT_RUN = {
         "address-trace cc": "it stands for a compiler in a make file",
     },
     "examples/trace_reduce/README.md": {
-        "trace-reduce core": "there is no core file: test/examples/kinds_test.cpp makes them",
+        "trace-reduce core": "there is no core file: test/examples/trace_reduce/kinds_test.cpp makes them",
     },
     "test/README.md": {
         "./test/run gcc": MATRIX,

@@ -122,8 +122,8 @@ inline void explored_well(const char* name, const bounds& within, void (*set_up)
     const result found = explored(name, within, set_up);
     BOOST_TEST(found.fault == std::string());
     if (!found.fault.empty()) return;
-    trace_ring_test::proof("whole", found.runs, "interleavings enumerated");
-    trace_ring_test::proof("whole", found.random_runs, "interleavings at random");
+    trace_ring_test::proof("whole", found.runs, "enumerated interleavings");
+    trace_ring_test::proof("whole", found.random_runs, "random interleavings");
     trace_ring_test::proof("progress", found.runs + found.random_runs, "interleavings");
 }
 }  // namespace model

@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_reco
     }
     BOOST_TEST_MESSAGE(invalidated << " reads invalidated by overwriting");
     BOOST_TEST(invalidated >= wanted);
-    trace_ring_test::proof("accounted", accounted, "records of threads that race");
+    trace_ring_test::proof("accounted", accounted, "records from racing threads");
 }
 
 BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_back) {
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_
     BOOST_TEST_MESSAGE(handled << " handlers, " << written << " records, " << seen.lanes.size()
                                << " lanes");
     BOOST_TEST(handled > 100U);
-    trace_ring_test::proof("order", total, "records, of handlers and of what they interrupt");
+    trace_ring_test::proof("order", total, "records in signal handlers and in interrupted code");
     trace_ring_test::proof("anywhere", handled, "signals");
     if (test::scale == 1) {
         BOOST_TEST(seen.lanes.size() > 4U);  // some handler came inside a record
@@ -461,7 +461,7 @@ BOOST_AUTO_TEST_CASE(threads_by_the_thousand_leave_no_trace_but_their_records) {
     }
     BOOST_TEST(threads - next >= 100U);
     BOOST_TEST(recorder.statistics().overwritten == next);
-    trace_ring_test::proof("anywhere", threads, "threads that end");
+    trace_ring_test::proof("anywhere", threads, "exited threads");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(one_may_stop_or_die_at_any_instruction_of_a_record
     BOOST_TEST_MESSAGE(instructions << " instructions, twice; " << held << " held a slot");
     BOOST_TEST(held > 0U);
     BOOST_TEST(held < 2 * instructions);
-    trace_ring_test::proof("death", 2 * instructions, "kills at instructions chosen");
+    trace_ring_test::proof("death", 2 * instructions, "kills at chosen instructions");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -146,7 +146,7 @@ private:
                                   each.coherence_misses, site_text(each.site),
                                   owner_of(each.address)});
         }
-        // absent: forgotten (examples/address_coherence_test)
+        // absent: forgotten (examples/address_trace/address_coherence_test)
         if (lines.rows.empty() && of.forgotten() == 0) lines.note = "None.";
         if (of.forgotten() != 0)
             lines.note = fmt::format("{} lines that were taken less are forgotten.",
@@ -183,7 +183,7 @@ private:
         };
         std::uint64_t unknown = 0;
         for (const cache_result& each : caches) unknown = std::max(unknown, each.unknown_blocks);
-        // absent: unknown_blocks (examples/address_analysis_test)
+        // absent: unknown_blocks (examples/address_trace/address_analysis_test)
         if (unknown != 0)
             note(
                 fmt::format("{} executions of blocks whose code is unknown: each counts as one "
@@ -259,7 +259,7 @@ private:
         }
         const bool has_others = std::ranges::any_of(
             all, [](const shared_line& each) { return each.references > each.how->attributed(); });
-        // absent: shared_forgotten (examples/address_lines_test)
+        // absent: shared_forgotten (examples/address_trace/address_lines_test)
         if (all.empty() && of_.lines->shared_forgotten() == 0) made.note = "None.";
         if (all.size() > most_) made.note = fmt::format("And {} more.", all.size() - most_);
         if (has_others)

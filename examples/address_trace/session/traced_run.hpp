@@ -60,7 +60,7 @@ struct run_result {
         counts.untraced_references == 0 && of.missing_records == 0 && of.damaged_bytes == 0 &&
         more == 0) {
         // absent: lost_records, lost_references, untraced_references, missing_records,
-        // damaged_bytes, calls (examples/address_report_test)
+        // damaged_bytes, calls (examples/address_trace/address_report_test)
         return "none";
     }
     std::string text = std::to_string(counts.lost_references) + " references in " +

@@ -179,7 +179,7 @@ void tell_missing(const std::vector<trace_list::entry>& made, ::pid_t first,
     for (const auto& each : made) ++by_process[each.process].recorded;
     for (const auto& [process, of] : by_process) {
         if (of.executed <= of.recorded) continue;
-        // absent: recorded, executed (examples/heap_recorder_test)
+        // absent: recorded, executed (examples/heap_recorder/heap_recorder_test)
         complain(own, of.recorded == 0
                           ? fmt::format("process {} recorded nothing: {}", process, of.names)
                           : fmt::format("process {} executed {} programs, {} without a trace: {}",

@@ -95,7 +95,8 @@ void about(const process_profile& p, page& out) {
                                   : ""));
     }
     if (p.complete()) {
-        // absent: first_loss, lost, unrecorded, perhaps_lost, damages (examples/heap_report_test)
+        // absent: first_loss, lost, unrecorded, perhaps_lost, damages
+        // (examples/heap_recorder/heap_report_test)
         out.entry("lost", "nothing");
     } else {
         std::string text = fmt::format("{} records", count_text(p.lost.total()));

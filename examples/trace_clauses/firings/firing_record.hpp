@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Where clauses are attached, and what is told of them when they fire, whichever source sees it.
+/// The places where clauses are attached, and the record that a source passes on for each firing.
+/// All sources use the same record.
 /// @code
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
 ///                 clauses);
@@ -24,54 +25,59 @@ namespace trace_clauses {
 
 using trace_ring::record::program_mode;
 
-/// Where in a function a trace point is, or at a system call: what the stack and the registers hold
-/// differs.
+/// The part of a function at which a trace point is, or a system call. It determines what the stack
+/// and the registers contain.
 enum class function_part : std::uint8_t {
     entry,             ///< before its first instruction
-    inside,            ///< at any other
-    exit,              ///< where it has returned to
-    returning,         ///< before the instructions by which it returns
-    system_call,       ///< where the kernel is entered
-    system_call_exit,  ///< and left
+    inside,            ///< at any other instruction
+    exit,              ///< where the function has returned to
+    returning,         ///< before one of its return instructions
+    system_call,       ///< at the entry to the kernel
+    system_call_exit,  ///< at the return from the kernel
 };
 [[nodiscard]] constexpr bool is_system_call(function_part of) noexcept {
     return of >= function_part::system_call;
 }
-/// Whether a function's result is known there.
+/// Returns whether a function's result is known at this part.
 [[nodiscard]] constexpr bool is_function_exit(function_part of) noexcept {
     return of == function_part::exit || of == function_part::returning;
 }
-/// Whether the address that the function returns to is the word on top of the stack.
+/// Returns whether the word on top of the stack is the function's return address.
 [[nodiscard]] constexpr bool has_return_on_top(function_part of) noexcept {
     return of == function_part::entry || of == function_part::returning;
 }
 
-/// A place in a file that programs run, or a system call.
+/// A place in a file that programs execute, or a system call.
 struct attach_point {
-    std::string file{};                          ///< empty of a system call
-    std::uint64_t offset = 0;                    ///< in the file; a system call's number
-    function_part part = function_part::inside;  ///< an exit's offset is that of the entry
-    ::pid_t process = -1;                        ///< of this process; -1: of all
-    std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
-    program_mode mode = program_mode::lp64;  ///< of the file; of a system call: whose number it is
-    std::vector<std::uint64_t> returns{};    ///< of function_part::returning: their offsets
-    std::vector<std::uint64_t> jumps{};      ///< of function_part::exit: of jumps that may leave it
+    std::string file{};                          ///< empty for a system call
+    std::uint64_t offset = 0;                    ///< offset in the file; for a system call, its
+                                                 ///< number
+    function_part part = function_part::inside;  ///< for an exit, `offset` is the entry's offset
+    ::pid_t process = -1;                        ///< the process to trace; -1: all
+    std::uint64_t semaphore = 0;                 ///< offset of a probe's semaphore; 0: none
+    program_mode mode = program_mode::lp64;  ///< of the file; for a system call, the mode that its
+                                             ///< number belongs to
+    std::vector<std::uint64_t> returns{};    ///< for function_part::returning: the offsets of the
+                                             ///< returns
+    std::vector<std::uint64_t> jumps{};      ///< for function_part::exit: the offsets of jumps that
+                                             ///< may leave
 };
-/// A place with the clauses that run there, in their order.
+/// A place with the clauses that run there, in order.
 struct planned_point {
     attach_point at{};
     std::vector<std::uint32_t> clauses{};
-    /// Of an exit: a clause that runs where the function is entered, whose output is kept_words.
+    /// For an exit: a clause that runs at the function's entry, whose output is kept_words.
     std::optional<std::uint32_t> entry{};
-    const char* returns_elsewhere = nullptr;  ///< of function_part::exit: why it is not `returning`
+    const char* returns_elsewhere = nullptr;  ///< for function_part::exit: why it is not
+                                              ///< `returning`
 };
-/// A planned point that is not set.
+/// A planned point that was not set.
 struct point_left_out {
-    std::size_t point = 0;  ///< which of them
+    std::size_t point = 0;  ///< index of the point
     std::string cause{};
 };
 
-/// What a source tells of a clause that ran; its output follows.
+/// The properties of one clause's firing. The clause's output follows.
 struct firing_record {
     std::uint32_t clause;
     std::uint32_t faults;
@@ -80,21 +86,22 @@ struct firing_record {
     std::uint32_t tid;
     std::uint32_t cpu;
     std::uint32_t bits;     ///< 32 or 64
-    std::uint64_t dropped;  ///< on this processor so far: no room, or a return not seen
+    std::uint64_t dropped;  ///< lost on this processor so far: no room, or a return was missed
     char comm[16];
-    /// Of a function that is entered or left: the place of its return address on the stack, which
-    /// no other call in the process has until this one ends. Otherwise 0.
+    /// For a function's entry or exit: the address of its return address on the stack. It is unique
+    /// among the process's calls until this call ends. Otherwise 0.
     std::uint64_t call;
 };
 static_assert(sizeof(firing_record) == 64 && offsetof(firing_record, dropped) == 32);
 
-/// What is counted of each clause, on each processor.
+/// Counts of one clause on one processor.
 struct clause_counts {
     std::uint64_t ran = 0;
     std::uint64_t not_wanted = 0;
-    std::uint64_t unreadable = 0;  ///< its predicate could not read what it asks for
-    std::uint64_t dropped = 0;     ///< the ring was full; of all clauses, also what is unseen
-    std::uint64_t unseen = 0;      ///< returns of functions that called themselves too deeply
+    std::uint64_t unreadable = 0;  ///< the predicate could not read a value that it uses
+    std::uint64_t dropped = 0;     ///< the ring was full; in the total, also missed returns
+    std::uint64_t unseen = 0;      ///< returns missed because functions called themselves too
+                                   ///< deeply
 
     clause_counts& operator+=(const clause_counts& other) noexcept {
         ran += other.ran;

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// Words that are kept from where a function is entered to where it returns: its arguments, for
-/// clauses at its exit.
+/// Words that are kept from a function's entry to its return: its arguments, for clauses at its
+/// exit.
 /// @code
 ///   kept_words kept = output_of_entry_clause;
 ///   if (kept.faults == 0) use(kept.words[0]);
 /// @endcode
-/// A clause of its own computes them; its output has this form.
+/// A separate clause at the entry computes them. Its output has this form.
 
 #include <array>
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace trace_clauses {
 
 struct kept_words {
     std::array<std::uint64_t, trace_ring::point::most_arguments> words{};
-    std::uint64_t faults = 0;  ///< what could not be read: then none is known
+    std::uint64_t faults = 0;  ///< number of words that could not be read; if not 0, no word is
+                               ///< valid
 };
 static_assert(sizeof(kept_words) == 104 && offsetof(kept_words, faults) == 96);
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The byte code's arithmetic for the kernel's machine, which divides and compares otherwise, and
-/// without branches.
+/// Translates the byte code's arithmetic to BPF, without branches. BPF divides and compares
+/// differently.
 /// @code
 ///   arithmetic_code compute(code);
 ///   compute.combine(point::op::divide);  // r1 becomes r1 / r2
@@ -20,7 +20,7 @@ namespace trace_clauses {
 
 namespace point = trace_ring::point;
 
-/// Where what could not be read, and divisions by zero, are counted: a register that calls keep.
+/// The register that counts failed reads and divisions by zero. BPF calls preserve it.
 inline constexpr bpf::reg faults = bpf::r8;
 
 /// It uses r0 to r5.
@@ -28,14 +28,14 @@ class arithmetic_code {
 public:
     explicit arithmetic_code(bpf_code& to) : to_(to) {}
 
-    /// Cuts r1 to a width, and extends it again.
+    /// Truncates r1 to a width, and extends it again.
     void cut(point::width to) {
         const auto unused = static_cast<std::int32_t>(64 - 8 * point::bytes_of(to));
         if (unused == 0) return;
         to_.compute(BPF_LSH, bpf::r1, unused);
         to_.compute(to < point::width::s8 ? BPF_RSH : BPF_ARSH, bpf::r1, unused);
     }
-    /// A number that was read with zeros behind it.
+    /// Extends a number that was read and is followed by zeros.
     void extend(point::width to) {
         if (to >= point::width::s8) cut(to);
     }
@@ -106,7 +106,7 @@ private:
         }
         to_.compute(remainder ? BPF_MOD : BPF_DIV, bpf::r1, bpf::r2);
         if (is_signed) with_sign(bpf::r1, bpf::r4);
-        // By 0: a fault, and 0, which the machine's remainder is not.
+        // Division by 0 is a fault and yields 0. BPF's remainder would return the dividend.
         to_.move(bpf::r0, bpf::r1);
         to_.move(bpf::r1, bpf::r2);
         is_zero();

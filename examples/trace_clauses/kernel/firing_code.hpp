@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What a program of the kernel's machine knows of who fires: registers, arguments, memory, stacks,
-/// by the mode of the code that fires.
+/// BPF code that reads the state of the firing thread: registers, arguments, memory and stacks, in
+/// the mode of the code that fires.
 /// @code
 ///   firing_code firing(code, function_part::entry);
 ///   firing.begin(only, false);
@@ -31,16 +31,16 @@
 
 namespace trace_clauses {
 
-/// What it leaves is in r1, if it is not said otherwise. Uses r0 to r5 and r9.
+/// Results are in r1 unless stated otherwise. Uses r0 to r5 and r9.
 class firing_code {
 public:
-    // Registers that calls leave alone.
+    // Registers that BPF calls preserve.
     static constexpr bpf::reg firing = bpf::r6;
     static constexpr bpf::reg record = bpf::r7;
-    /// Where the kernel's struct pt_regs has the number of a system call.
+    /// The offset of the system call number in the kernel's struct pt_regs.
     static constexpr int call_number = 120;
-    static constexpr int saved_bytes = 168;  // of that structure
-    // The stack: the words of the byte code, and behind them room for what helpers store.
+    static constexpr int saved_bytes = 168;  // size of that structure
+    // The BPF stack: first the words of the byte code, then room for values that helpers store.
     static constexpr int words_end = -8 * static_cast<int>(point::most_depth);
     static constexpr int scratch = words_end - 8;
     static constexpr int name_at = scratch - 16;
@@ -48,32 +48,33 @@ public:
     static constexpr int saved_at = context_at - saved_bytes;
     static constexpr int numbers_at = saved_at - 8;
     static constexpr int cookie_at = numbers_at - 8;
-    static constexpr int entry_bytes = 24;  // whose, where on the stack, of which point
+    static constexpr int entry_bytes = 24;  // process, place on the stack, and point
     static constexpr int entry_at = cookie_at - entry_bytes;
     static constexpr int elapsed_at = entry_at - 8;
     static_assert(-elapsed_at <= 512);
-    // Of functions: when one was entered, and kept_words.
+    // For functions: the time of the entry, and kept_words.
     static constexpr int kept_at = saved_at;
     static_assert(8 + sizeof(kept_words) <= saved_bytes);
 
-    /// `keeps`: there are kept_words, which are noted at an entry, and found at an exit.
+    /// `keeps`: kept_words are stored at an entry, and looked up at an exit.
     firing_code(bpf_code& to, function_part part, bool keeps = false)
         : to_(to), part_(part), keeps_(keeps) {}
 
-    /// Where the program begins, of functions and probes. `with_cookie`: what the probe is told
-    /// apart by is kept.
+    /// The start of a program for functions and probes. `with_cookie`: stores the cookie that
+    /// identifies the probe.
     void begin(const process_filter& only, bool with_cookie) {
         to_.move(firing, bpf::r1);
         return_unless(to_, only, name_at);
         if (with_cookie) keep_cookie(firing);
         keep_numbers();
     }
-    /// The jump is taken by code of 32 bits.
+    /// The jump is taken if the firing code has 32 bits.
     [[nodiscard]] std::size_t jump_if_narrow() {
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
     }
-    /// The same of system calls: the registers are copied from where the kernel has saved them.
+    /// The same for system calls. Copies the registers from the place where the kernel has saved
+    /// them.
     void begin_call() {
         to_.store(bpf::r10, context_at, bpf::r1);
         to_.load(bpf::r3, bpf::r1, 0);
@@ -89,29 +90,28 @@ public:
         to_.call(BPF_FUNC_get_attach_cookie);
         to_.store(bpf::r10, cookie_at, bpf::r0);
     }
-    /// Where the program is, by the registers that `context` points to.
+    /// Loads the current address, from the registers that `context` points to.
     void load_address(bpf::reg context, bpf::reg into) { to_.load(into, context, rip); }
-    /// Notes when a function is entered. `point`: its cookie, if nothing.
+    /// Stores the time of a function's entry. `point`: identifies it; if empty, its cookie does.
     void note_entry(int map, std::optional<std::uint32_t> point) {
         static_assert(entry_at == elapsed_at + 8);
         set_entry(point, 0);
         note_now(to_, map, elapsed_at);
     }
-    /// What is stored from here on is kept_words.
+    /// Sends everything stored from here on to kept_words.
     void output_to_stack() {
         is_at_entry_ = true;
         to_.move(record, bpf::r10);
         to_.compute(BPF_ADD, record, kept_at + 8 - at_output(0));
         zero(0, sizeof(kept_words));
     }
-    /// The same as note_entry, with them.
+    /// The same as note_entry, including kept_words.
     void note_kept(int map, std::optional<std::uint32_t> point) {
         set_entry(point, 0);
         note_now(to_, map, kept_at, entry_at);
         is_at_entry_ = false;
     }
-    /// Where the function returns or has returned: how long that took, and what was kept at its
-    /// entry.
+    /// At a function's return: finds the elapsed time, and the words kept at the entry.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
         set_entry(point, part_ == function_part::exit ? -8 : 0);
         const std::size_t unknown = find_elapsed_at_entry(map);
@@ -120,14 +120,14 @@ public:
         to_.call(BPF_FUNC_map_delete_elem);
         to_.here(unknown);
     }
-    /// The same of a system call, which the thread has entered once at a time.
+    /// The same for a system call. A thread is in at most one at a time.
     void find_elapsed_of_call(int map, std::uint32_t number) {
         to_.move(bpf::r1, static_cast<std::int32_t>(number));
         set_entry_of_call(to_, entry_at, bpf::r1);
         to_.here(find_elapsed_at_entry(map));
     }
-    /// Notes when a thread enters the system call whose number is in `number`, which calls leave
-    /// alone. Uses 32 bytes of the stack, from `at` on.
+    /// Stores the time at which a thread enters the system call whose number is in `number`, a
+    /// register that BPF calls preserve. Uses 32 bytes of the stack, from `at` on.
     static void note_call(bpf_code& to, int map, bpf::reg number, int at) {
         set_entry_of_call(to, at + 8, number);
         note_now(to, map, at);
@@ -139,23 +139,24 @@ public:
         if (part_ == function_part::exit)
             to_.compute(BPF_SUB, bpf::r1, static_cast<std::int32_t>(word_bytes()));
     }
-    /// What follows is for code of that mode.
+    /// The code that follows is for this mode.
     void set_mode(program_mode mode) { mode_ = mode; }
     [[nodiscard]] bool is_wide() const noexcept { return mode_ == program_mode::lp64; }
     [[nodiscard]] std::int32_t bits() const noexcept { return is_wide() ? 64 : 32; }
 
-    /// As code.hpp numbers them.
+    /// Registers have the numbers of code.hpp.
     void reg(std::size_t number) {
         const bool there = number < (is_wide() ? registers_64.size() : registers_32.size());
         if (!there) {
-            // The mode has none of that number; those of vectors and of the x87 the kernel does not
-            // tell.
+            // A fault if the mode has no register of that number, or if it is a vector or x87
+            // register, which the kernel does not provide.
             if (number >= point::vector_registers) to_.compute(BPF_ADD, faults, 1);
             return to_.move(bpf::r1, 0);
         }
         saved_word(is_wide() ? registers_64[number] : registers_32[number]);
     }
-    /// The process, in the high half, and the thread that fires, into r0.
+    /// Loads the process id into the high half of r0, and the id of the firing thread into the low
+    /// half.
     void numbers() {
         if (kept_) {
             to_.load(bpf::r0, bpf::r10, numbers_at);
@@ -163,7 +164,7 @@ public:
             current_numbers(to_, name_at);
         }
     }
-    /// CLOCK_MONOTONIC of our time namespace, into r0.
+    /// Loads CLOCK_MONOTONIC, in this process's time namespace, into r0.
     void time() {
         static const std::int64_t ahead = monotonic_offset();
         to_.call(BPF_FUNC_ktime_get_ns);
@@ -220,8 +221,8 @@ public:
         }
         to_.move(bpf::r1, bpf::r0);
     }
-    /// By the mode's calling convention, where a function is entered: the return address is on top
-    /// of its stack.
+    /// Reads an argument by the mode's calling convention at a function's entry, with the return
+    /// address on top of the stack.
     void argument(std::size_t n) {
         if (is_system_call(part_)) return call_argument(n);
         if (returned() && !is_at_entry_) return kept_word(n);
@@ -235,15 +236,16 @@ public:
 
     // --- Memory ---
 
-    /// Reads so many bytes at r3 into r1, with zeros behind them; nothing there is 0 and a fault.
+    /// Reads the given number of bytes at r3 into r1, and zero-extends them. A failed read yields 0
+    /// and is a fault.
     void read(unsigned bytes) {
         peek(bytes);
         note_fault();
     }
-    /// The kernel follows frame pointers, from the instruction that fires. Where a function is
-    /// entered it has not made its frame, and where it returns it has left it: the frame pointer is
-    /// its caller's, and who called is on top of the stack. Newer kernels look there, too, if the
-    /// function begins as those with frames do.
+    /// The kernel follows frame pointers from the instruction that fires. At a function's entry its
+    /// frame does not exist yet, and at its return it no longer exists: the frame pointer is the
+    /// caller's, and the caller's address is on top of the stack. Newer kernels also look there, if
+    /// the function begins with the usual frame instructions.
     void stack(std::size_t offset, unsigned size) {
         frames(offset, size);
         if (!has_return_on_top(part_)) return;
@@ -256,8 +258,8 @@ public:
         if (size > 8) frames(offset + 8, size - 8);
         to_.here(known);
     }
-    /// A stack_snapshot, with so many bytes of the stack or as many as there are. What is behind
-    /// them in the output is anything.
+    /// Stores a stack_snapshot with the given number of bytes of the stack, or as many as there
+    /// are. The output after the snapshot is undefined.
     void copy_stack(std::size_t offset, std::uint32_t most) {
         constexpr std::size_t head = sizeof(stack_snapshot);
         for (std::size_t i = 0; i < stack_snapshot{}.registers.size(); ++i) {
@@ -279,9 +281,9 @@ public:
         }
         for (const std::size_t each : ended) to_.here(each);
     }
-    /// The text at r3. The helper stores a 0 behind the text, within its place: so a text that
-    /// fills its place is read on by two single bytes, the last one that fits and the one behind
-    /// it. Of an empty text older kernels return 0, and not 1.
+    /// Reads the text at r3. The helper stores a terminating 0 within the given size. So if a text
+    /// fills its place, two more single bytes are read: the last one that fits, and the one after
+    /// it. For an empty text older kernels return 0 instead of 1.
     void text(std::size_t offset, unsigned size) {
         to_.move(bpf::r9, bpf::r3);
         zero(offset, size + 2U);
@@ -316,10 +318,10 @@ public:
         zero(offset, size + 2U);
         for (const std::size_t each : {empty, ended, ends_there, whole, cut}) to_.here(each);
     }
-    /// So many bytes at r3.
+    /// Reads the given number of bytes at r3.
     void bytes(std::size_t offset, unsigned size) {
         into_output(offset, size);
-        to_.call(BPF_FUNC_probe_read_user);  // which zeroes what it could not read
+        to_.call(BPF_FUNC_probe_read_user);  // zeroes what it cannot read
         note_fault();
     }
     void zero(std::size_t from, std::size_t bytes) {
@@ -333,7 +335,7 @@ public:
     }
 
 private:
-    /// Where the kernel's struct pt_regs of x86-64 has them, in bytes.
+    /// The offsets of registers in the kernel's struct pt_regs of x86-64, in bytes.
     enum saved : int {
         r15 = 0,
         r14 = 8,
@@ -354,7 +356,7 @@ private:
         cs = 136,
         rsp = 152,
     };
-    /// By DWARF's numbers.
+    /// Ordered by DWARF's register numbers.
     static constexpr std::array<int, 17> registers_64{rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8,
                                                       r9,  r10, r11, r12, r13, r14, r15, rip};
     static constexpr std::array<int, 9> registers_32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, rip};
@@ -370,7 +372,7 @@ private:
         to_.move(into, bpf::r10);
         to_.compute(BPF_ADD, into, at);
     }
-    /// By the entry in its place; the jump is taken if it is not known.
+    /// Uses the entry at its place on the stack. The jump is taken if the entry is not known.
     [[nodiscard]] std::size_t find_elapsed_at_entry(int map) {
         has_elapsed_ = true;
         to_.store(bpf::r10, elapsed_at, -1);
@@ -392,23 +394,24 @@ private:
         to_.store(bpf::r10, elapsed_at, bpf::r0);
         return unknown;
     }
-    /// Notes the time by the key that lies behind `at`. Uses 8 bytes of the stack there.
+    /// Stores the time under the key that follows `at`. Uses 8 bytes of the stack there.
     static void note_now(bpf_code& to, int map, int at) { note_now(to, map, at, at + 8); }
-    /// Notes the time, and what lies behind its place.
+    /// Stores the time, and the bytes that follow its place.
     static void note_now(bpf_code& to, int map, int at, int key_at) {
         to.call(BPF_FUNC_ktime_get_ns);
         to.store(bpf::r10, at, bpf::r0);
         to.update_map(map, key_at, at);
     }
-    /// The key of a system call at `at`: the thread, and the number.
+    /// Stores the key of a system call at `at`: the thread and the number.
     static void set_entry_of_call(bpf_code& to, int at, bpf::reg number) {
         to.store(bpf::r10, at + 8, 0);
         to.store(bpf::r10, at + 16, number);
         to.call(BPF_FUNC_get_current_pid_tgid);
         to.store(bpf::r10, at, bpf::r0);
     }
-    /// By what an entry is found again: the process, and where the return address is, which is
-    /// `above` the stack's top now. Not by the thread: a coroutine may return in another one.
+    /// Stores the key under which an entry is found again: the process, and the address of the
+    /// return address, which is `above` the current top of the stack. The thread is not part of the
+    /// key, because a coroutine may return on another thread.
     void set_entry(std::optional<std::uint32_t> point, int above) {
         to_.load(bpf::r1, firing, rsp);
         if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);
@@ -423,7 +426,8 @@ private:
         to_.compute(BPF_RSH, bpf::r0, 32);
         to_.store(bpf::r10, entry_at, bpf::r0);
     }
-    /// In a PID namespace it takes long code to find them: once, where the program begins.
+    /// In a PID namespace, finding the numbers takes long code. Therefore this runs once, at the
+    /// start of the program.
     void keep_numbers() {
         kept_ = in_pid_namespace();
         if (!kept_) return;
@@ -433,8 +437,8 @@ private:
     [[nodiscard]] bool returned() const noexcept {
         return is_function_exit(part_) || part_ == function_part::system_call_exit;
     }
-    /// The kernel's return probe of a caller that has gone on as this function is no address of
-    /// the program's.
+    /// The return address of a caller whose return the kernel traces is not an address of the
+    /// program.
     void refuse_return_probe() {
         to_.move(bpf::r2, bpf::r1);
         to_.compute(BPF_RSH, bpf::r2, 12);
@@ -445,7 +449,7 @@ private:
         to_.move(bpf::r1, 0);
         to_.here(known);
     }
-    /// As it was where the function was entered.
+    /// The value at the function's entry.
     void kept_word(std::size_t n) {
         to_.move(bpf::r1, 0);
         if (!keeps_) return to_.compute(BPF_ADD, faults, 1);
@@ -457,32 +461,32 @@ private:
         to_.load(bpf::r1, bpf::r10, kept_at + 8 + 8 * static_cast<int>(n));
         to_.here(unknown);
     }
-    /// The kernel keeps them until the call returns.
+    /// The kernel keeps the arguments until the call returns.
     void call_argument(std::size_t n) {
         if (n < call_arguments_64.size())
             return saved_word(is_wide() ? call_arguments_64[n] : call_arguments_32[n]);
         to_.move(bpf::r1, 0);
         to_.compute(BPF_ADD, faults, 1);
     }
-    /// A register of the program, into r1.
+    /// Loads a saved register of the program into r1.
     void saved_word(int offset) {
         to_.load(bpf::r1, firing, offset);
         if (!is_wide()) to_.move_low(bpf::r1, bpf::r1);
     }
     [[nodiscard]] unsigned word_bytes() const noexcept { return is_wide() ? 8 : 4; }
-    /// The address, into r3, of the program's stack's top, or of a word so many above it.
+    /// Loads into r3 the address of the top of the program's stack, or of a word above it.
     void top_of_stack(std::size_t words) {
         to_.load(bpf::r3, firing, rsp);
         if (!is_wide()) to_.move_low(bpf::r3, bpf::r3);
         to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(word_bytes() * words));
     }
-    /// The first two arguments of a helper that stores into the output.
+    /// Sets the first two arguments of a helper that stores into the output.
     void into_output(std::size_t offset, unsigned bytes) {
         to_.move(bpf::r1, record);
         to_.compute(BPF_ADD, bpf::r1, at_output(offset));
         to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
     }
-    /// What a helper returned is negative: one fault more.
+    /// Counts a fault if the helper's result is negative.
     void note_fault() {
         to_.compute(BPF_RSH, bpf::r0, 63);
         to_.compute(BPF_ADD, faults, bpf::r0);
@@ -491,7 +495,7 @@ private:
         to_.call(helper);
         to_.move_low(bpf::r1, bpf::r0);
     }
-    /// As `read`, without a fault: r0 is negative if nothing is there.
+    /// Like `read`, but without a fault: r0 is negative if the read fails.
     void peek(unsigned bytes) {
         to_.store(bpf::r10, scratch, 0);
         to_.move(bpf::r1, bpf::r10);
@@ -500,7 +504,7 @@ private:
         to_.call(BPF_FUNC_probe_read_user);
         to_.load(bpf::r1, bpf::r10, scratch);
     }
-    /// Return addresses by frame pointers, with zeros behind them.
+    /// Stores return addresses by frame pointers, followed by zeros.
     void frames(std::size_t offset, unsigned size) {
         into_output(offset, size);
         to_.move(bpf::r3, bpf::r2);
@@ -518,7 +522,7 @@ private:
     function_part part_;
     bool keeps_;
     program_mode mode_ = program_mode::lp64;
-    bool is_at_entry_ = false;  // of a program that runs at exits, too
+    bool is_at_entry_ = false;  // the program also runs at exits
     bool kept_ = false;
     bool has_elapsed_ = false;
 };

@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// Instructions at which the kernel sets no uprobe, or one that harms the program.
+/// Detects instructions at which the kernel sets no uprobe, or one that harms the program.
 /// @code
 ///   if (const char* why = no_uprobe_at(code, wide)) leave_out(why);
 /// @endcode
-/// Source: the kernel's arch/x86/kernel/uprobes.c (to Linux 6.18). With a lock prefix, it sets
-/// none, and does not say so if no program has mapped the file yet. Of an instruction with a VEX or
-/// EVEX prefix it looks at the opcode alone, and takes vpbroadcastb (0x7C) for jl, vcmpps (0xC2)
-/// for ret: it does by itself what those would do.
+/// Source: the kernel's arch/x86/kernel/uprobes.c (to Linux 6.18). The kernel sets no uprobe at an
+/// instruction with a lock prefix, and does not report this if no program has mapped the file yet.
+/// For an instruction with a VEX or EVEX prefix it checks the opcode alone, and mistakes
+/// vpbroadcastb (0x7C) for jl and vcmpps (0xC2) for ret, which it then emulates.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,8 +21,8 @@
 
 namespace trace_clauses {
 
-/// `code`: at least the instruction's prefixes and opcode, if the file has so many bytes. Null: it
-/// is left to the kernel. `wide`: of a program of 64 bits.
+/// `code`: at least the instruction's prefixes and opcode, if the file has that many bytes. Returns
+/// null if the kernel can decide. `wide`: the program has 64 bits.
 [[nodiscard]] inline const char* no_uprobe_at(std::span<const std::byte> code, bool wide) noexcept {
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
@@ -34,7 +34,7 @@ namespace trace_clauses {
         return "the kernel sets no uprobe at an instruction with a lock prefix";
     constexpr unsigned vex_of_2 = 0xC5, vex_of_3 = 0xC4, evex = 0x62;
     const unsigned first = at(i);
-    // In 32 bits these bytes are instructions of their own, unless a register follows.
+    // In 32 bits these bytes are separate instructions, unless a register follows.
     if (!wide && (at(i + 1) & 0xC0U) != 0xC0) return nullptr;
     std::size_t opcode = 0;
     if (first == vex_of_2) opcode = i + 2;

@@ -17,11 +17,11 @@
 namespace trace_clauses {
 namespace {
 
-// On the stack: the process that runs, as the map has it; and what is read of the kernel.
+// On the stack: the current process's key in the map, and data read from the kernel.
 constexpr int own_at = -numbers_scratch;
 constexpr int other_at = own_at - numbers_scratch;
 
-/// Puts the process that runs there, and what the map has of it into r0: 0 if nothing.
+/// Stores the current process's key at `at`, and loads its map entry into r0: 0 if there is none.
 void find_own(bpf_code& code, int map, int at) {
     current_numbers(code, at);
     code.compute(BPF_RSH, bpf::r0, 32);
@@ -31,7 +31,7 @@ void find_own(bpf_code& code, int map, int at) {
     code.compute(BPF_ADD, bpf::r2, at);
     code.call(BPF_FUNC_map_lookup_elem);
 }
-/// Of the kernel's memory at r3.
+/// Reads the kernel's memory at r3.
 void read_other(bpf_code& code, std::int32_t bytes) {
     code.move(bpf::r1, bpf::r10);
     code.compute(BPF_ADD, bpf::r1, other_at);
@@ -43,7 +43,7 @@ void finish(bpf_code& code) {
     code.exit();
 }
 
-/// Its arguments: who forks, and whom. A thread of its own is no other process, and changes
+/// The arguments are the parent and the child thread. A new thread of the same process changes
 /// nothing.
 [[nodiscard]] bpf_code when_it_forks(int map) {
     bpf_code code;
@@ -51,7 +51,7 @@ void finish(bpf_code& code) {
     find_own(code, map, own_at);
     const std::size_t unknown = code.jump_if(BPF_JEQ, bpf::r0, 0);
     code.load(bpf::r1, bpf::r0, 0, 4);
-    code.store(bpf::r10, own_at, bpf::r1, 4);  // as it comes from there, so does its child
+    code.store(bpf::r10, own_at, bpf::r1, 4);  // the child has the same root as its parent
     code.load(bpf::r3, bpf::r6, 8);
     process_number(code, other_at);
     code.store(bpf::r10, other_at, bpf::r0, 4);
@@ -61,7 +61,7 @@ void finish(bpf_code& code) {
     return code;
 }
 
-/// Its argument: the thread that ends. The process ends with the last of them.
+/// The argument is the thread that ends. The process ends with its last thread.
 [[nodiscard]] bpf_code when_it_ends(int map) {
     bpf_code code;
     code.load(bpf::r6, bpf::r1, 0);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Which processes a program of the kernel is for: all, one, or one and those that it forks, and
-/// these fork. The kernel itself keeps the list of these: a child is there before it runs.
+/// Selects the processes that a BPF program is for: all, one, or one and its descendants. The
+/// kernel itself keeps the list of descendants, so that a child is listed before it runs.
 /// @code
 ///   followed_processes family;
 ///   family.add(process);
@@ -19,31 +19,31 @@
 
 namespace trace_clauses {
 
-/// For whom.
+/// The processes to trace.
 struct process_filter {
     ::pid_t process = -1;  ///< -1: all
-    int family = -1;       ///< a map of followed_processes: those that come from it, too
+    int family = -1;       ///< a map of followed_processes: also the descendants of `process`
 };
 
-/// What a program begins with: in any other process it ends there. Uses r0 to r5, r8, r9, and
+/// The beginning of a program: it returns in any other process. Uses r0 to r5, r8, r9, and
 /// numbers_scratch bytes of the stack from `scratch` on.
 void return_unless(bpf_code& code, const process_filter& wanted, int scratch,
                    std::int32_t otherwise = 0);
 
-/// At most 65,536 processes at once: those forked then are not followed.
+/// Follows at most 65,536 processes at a time. Further children are not followed.
 class followed_processes {
 public:
-    /// Throws std::runtime_error as bpf_system.hpp and process_numbers.hpp do.
+    /// Throws std::runtime_error like bpf_system.hpp and process_numbers.hpp.
     followed_processes();
 
-    /// Those that it has forked before are not followed.
+    /// Children that the process has already forked are not followed.
     void add(::pid_t process);
-    /// Whether it lives, and is one of them.
+    /// Returns whether the process is alive and followed.
     [[nodiscard]] bool has(::pid_t process) const;
     [[nodiscard]] int map() const noexcept { return processes_.get(); }
 
 private:
-    trace_ring::file_descriptor processes_;  // of each, from which it comes
+    trace_ring::file_descriptor processes_;  // maps each process to the process it descends from
     trace_ring::file_descriptor at_fork_, at_exit_;
     trace_ring::file_descriptor fork_attached_, exit_attached_;
 };

@@ -36,7 +36,7 @@ using trace_ring::file_descriptor;
 
 namespace {
 
-/// A number that a file of the system holds, behind `prefix`; nothing there is `otherwise`.
+/// Reads a number after `prefix` from a file of the system. Returns `otherwise` if there is none.
 [[nodiscard]] unsigned number_in(const std::string& file, const std::string& prefix,
                                  unsigned otherwise) {
     std::ifstream in(file);
@@ -48,7 +48,7 @@ namespace {
         return otherwise;
     }
 }
-/// "0-3,6": how many places an array for each processor has.
+/// "0-3,6": the size of an array with an element for each processor.
 [[nodiscard]] unsigned possible_processors() {
     std::ifstream in("/sys/devices/system/cpu/possible");
     std::string text;
@@ -63,8 +63,8 @@ namespace {
     }
 }
 
-/// Its first instruction is the one that returns: which of two uprobes there runs first is not
-/// told.
+/// The first instruction is also the return. The kernel does not define which of two uprobes there
+/// runs first.
 [[nodiscard]] bool returns_at_entry(const attach_point& at) noexcept {
     return at.returns.size() == 1 && at.returns[0] == at.offset;
 }
@@ -96,7 +96,8 @@ kernel_source::kernel_source(const point::clauses& session, std::size_t ring_byt
         throw std::runtime_error("cannot map the kernel's ring: " + why_refused(error));
     }
     producer_ = static_cast<std::byte*>(theirs);
-    // Maps are permitted to more than programs are: to be told before anything is attached.
+    // Maps are permitted more often than programs. This reports a missing permission before
+    // anything is attached.
     static_cast<void>(load_program(BPF_PROG_TYPE_KPROBE, code_for({}, {}), "the kernel's BPF"));
 }
 
@@ -168,13 +169,13 @@ void kernel_source::attach_returns(const attach_point& at, std::span<const std::
 namespace {
 
 [[nodiscard]] bool is_by_link(const attach_point& at) {
-    // A file of 32 bits is mapped here, too, in a process of 64: the kernel would take its
-    // instructions for such.
+    // A 64-bit process can also map a 32-bit file. The kernel would interpret its instructions as
+    // 64-bit ones.
     if (is_system_call(at.part) || at.mode != program_mode::lp64) return false;
     return uprobe_links::has(at.part == function_part::exit ? uprobe_links::kind::sessions
                                                             : uprobe_links::kind::entries);
 }
-/// Why there must be no uprobe at a place in a file; null: it is left to the kernel.
+/// Returns why a uprobe must not be set at this place, or null if the kernel can decide.
 [[nodiscard]] const char* refusal_of(const file_descriptor& file, const attach_point& at) {
     std::array<std::byte, 20> code{};
     if (file.get() < 0) return nullptr;
@@ -188,10 +189,10 @@ namespace {
 
 std::vector<point_left_out> kernel_source::attach(std::span<const planned_point> points) {
     std::vector<point_left_out> without;
-    // Points with the same code have one program, which is told their numbers.
+    // Points with the same code share one program, which receives their numbers.
     std::map<std::string, std::vector<linked_clause>> together;
     std::map<std::string, file_descriptor> files;
-    // Before the first of them is attached: what enters notes it.
+    // Must exist before the first exit is attached, because the entries fill it.
     times_system_calls_ =
         times_system_calls_ ||
         std::any_of(points.begin(), points.end(), [this](const planned_point& one) {
@@ -315,7 +316,7 @@ void kernel_source::link_entries(std::span<const planned_point> points,
 }
 
 int kernel_source::notes_in(file_descriptor& map, std::size_t bytes) {
-    constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
+    constexpr std::uint32_t most = 65536;  // maximum number of concurrent calls, over all threads
     if (map.get() < 0) {
         map = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes,
                        static_cast<std::uint32_t>(bytes), most);
@@ -366,9 +367,9 @@ void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) 
     if (at.semaphore != 0) {
         with.config |= at.semaphore << number_in(device + "format/ref_ctr_offset", "config:", 32);
     }
-    // An event of one process belongs to its first thread, and ends with it. So this one is of all
-    // processes. The kernel asks for a processor, which must be online, but runs the program on
-    // each.
+    // An event of one process belongs to its first thread, and ends with that thread. So this event
+    // is for all processes. The kernel requires an online processor here, but runs the program on
+    // every processor.
     const long fd = ::syscall(SYS_perf_event_open, &with, -1, std::max(::sched_getcpu(), 0), -1,
                               PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) refuse(where + ": cannot set a uprobe", errno);

@@ -3,19 +3,19 @@
 #pragma once
 
 /// @file
-/// Clauses that the kernel runs where a program fires: uprobes and system calls, each with a BPF
-/// program, and one ring in which they hand over what was captured.
+/// Runs clauses in the kernel at the moment when a program fires: uprobes and system calls, each
+/// with a BPF program, and one ring that passes on the captured values.
 /// @code
 ///   kernel_source source(session);
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
 ///                 session.at(point));
 ///   while (source.wait(100)) source.read([](const firing_record& of, auto output) { ... });
 /// @endcode
-/// Points are in all programs that run a file, and their programs choose: an event of one process
-/// ends with its first thread. Nothing of it is in the programs but a breakpoint, which the kernel
-/// takes out when this process ends, in whichever way.
-/// Of a function that calls itself the kernel awaits 64 returns of a thread: deeper ones do not
-/// fire. They are counted where the kernel describes its structures (BTF). Entries all fire.
+/// Points are set in all programs that run a file, and the BPF programs select processes, because
+/// an event of one process ends with its first thread. The only change in a traced program is a
+/// breakpoint, which the kernel removes when this process ends in any way. For a function that
+/// calls itself, the kernel traces at most 64 pending returns per thread. Deeper calls do not fire
+/// their exits. They are counted if the kernel describes its structures (BTF). Entries always fire.
 /// Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the kernel's
 /// Documentation/bpf/ringbuf.rst.
 
@@ -41,14 +41,13 @@
 
 namespace trace_clauses {
 
-/// One thread's.
+/// To be used by one thread.
 class kernel_source {
 public:
-    /// `session` is complete, and must outlive it. `ring_bytes`: a power of two, at least a page.
-    /// `stack_bytes`: of a stack_snapshot, which follows the output of clauses that ask for stacks;
-    /// 0: none does.
-    /// Throws kernel_refusal, in one sentence, if the kernel has no BPF or does not permit it, and
-    /// std::runtime_error if it cannot for another reason.
+    /// `session` must be complete, and outlive the source. `ring_bytes`: a power of two, at least a
+    /// page. `stack_bytes`: the size of a stack_snapshot, which follows the output of clauses that
+    /// use stacks; 0: no clause does. Throws kernel_refusal, with a one-sentence reason, if the
+    /// kernel does not support or permit BPF, and std::runtime_error for other errors.
     explicit kernel_source(const point::clauses& session,
                            std::size_t ring_bytes = std::size_t{4} << 20,
                            std::uint32_t stack_bytes = 0);
@@ -56,31 +55,32 @@ public:
     kernel_source& operator=(const kernel_source&) = delete;
     ~kernel_source();
 
-    /// Points of a process that are attached from now on are those of all that it forks from now
-    /// on, and these fork. Those of functions and probes are then in all programs that run the
-    /// file, and cost others the way into the kernel. Throws std::runtime_error as
-    /// followed_processes does.
+    /// Points of a process that are attached from now on also apply to its future children and
+    /// their descendants. Points at functions and probes are then in all programs that run the
+    /// file, and cost other processes an entry to the kernel. Throws std::runtime_error like
+    /// followed_processes.
     void follow_children(::pid_t process);
-    /// Runs these clauses wherever the point fires from now on. Throws std::runtime_error that
-    /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
-    /// kernel does not accept the program, which is told with the end of its reasons. A second
-    /// program at the same system call, of the same process, is there instead of the first.
-    /// `entry`: of an exit, as planned_point has it.
+    /// Runs these clauses at each firing of the point from now on. Throws std::runtime_error that
+    /// names the file and the offset if this is not permitted, if no uprobe can be set there, or if
+    /// the kernel rejects the program; the message then contains the end of its report. A second
+    /// program at the same system call, for the same process, replaces the first. `entry`: for an
+    /// exit, as in planned_point.
     void attach(const attach_point& at, std::span<const std::uint32_t> clauses,
                 std::optional<std::uint32_t> entry = std::nullopt);
-    /// Sets many points at once, where the kernel can (Linux 6.6): some ms each thousand. Those of
-    /// functions are then in all programs that run the file, as children's are. A point that the
-    /// kernel sets no uprobe at is left out, and told, also if no program has mapped its file yet.
-    /// Throws as `attach` does.
+    /// Sets many points together if the kernel supports it (Linux 6.6), in a few ms per thousand.
+    /// Points at functions are then in all programs that run the file, as for children. Points at
+    /// which the kernel sets no uprobe are returned, even if no program has mapped the file yet.
+    /// Throws like `attach`.
     [[nodiscard]] std::vector<point_left_out> attach(std::span<const planned_point> points);
-    /// No point fires any more; what is in the ring stays there.
+    /// Stops all points. Records in the ring remain there.
     void detach() noexcept;
 
-    /// Returns at once if there is something to read; else waits so many ms, or until an eighth of
-    /// the ring is full: a single record does not end the wait. False: there is nothing.
+    /// Returns immediately if there is something to read. Otherwise waits the given number of ms,
+    /// or until an eighth of the ring is full: a single record does not end the wait. Returns false
+    /// if there is nothing.
     bool wait(int milliseconds) const noexcept;
-    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that is in the
-    /// ring, in the order in which it was handed over. Returns how many.
+    /// Passes each `const firing_record&` in the ring and its output, `std::span<const std::byte>`,
+    /// to the visitor, in the order of the firings. Returns the number of records.
     template <class Tell>
     std::size_t read(Tell&& tell) {
         std::size_t count = 0;
@@ -97,9 +97,9 @@ public:
         return count;
     }
 
-    /// Whether there are returns that are not counted if they are not seen.
+    /// Returns whether missed returns may be uncounted.
     [[nodiscard]] bool may_miss_returns() const noexcept { return may_miss_returns_; }
-    /// What was counted of a clause so far, on all processors.
+    /// Returns the current counts of a clause, summed over all processors.
     [[nodiscard]] clause_counts counts(std::uint32_t clause) const;
 
 private:
@@ -113,23 +113,24 @@ private:
     void attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses,
                         std::optional<std::uint32_t> entry);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
-    /// Of a point, by its number, one of its clauses.
+    /// One clause of a point, which is given by its number.
     struct linked_clause {
         std::size_t point;
         std::uint32_t clause;
     };
-    /// All have the same code.
+    /// All of these have the same code.
     void attach_links(std::span<const planned_point> points, std::vector<linked_clause> which,
                       std::vector<point_left_out>& without);
-    /// Notes when these functions are entered. Those where that is not possible are left out.
+    /// Stores the entry times of these functions. Functions for which this is impossible are
+    /// omitted.
     void link_entries(std::span<const planned_point> points, std::vector<linked_clause>& which,
                       const kernel_maps& maps, const translation& how,
                       std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of, std::uint32_t clause) const;
-    /// The map in which it is noted when calls begin; it is made if need be. `bytes`: of a note.
+    /// Returns the map of entry times, and creates it if necessary. `bytes`: size of an entry.
     [[nodiscard]] static int notes_in(trace_ring::file_descriptor& map, std::size_t bytes);
-    /// The same for functions at whose exits these clauses run; -1: they ask neither for times nor
-    /// for arguments.
+    /// The same for functions at whose exits these clauses run. Returns -1 if the clauses use
+    /// neither times nor arguments.
     [[nodiscard]] int notes_for(std::span<const std::uint32_t> clauses,
                                 std::optional<std::uint32_t> entry);
 
@@ -140,15 +141,16 @@ private:
     unsigned processors_;
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
-    trace_ring::file_descriptor entered_;  // if a clause asks how long calls took
-    trace_ring::file_descriptor kept_;     // the same, with kept_words
+    trace_ring::file_descriptor entered_;  // if a clause uses `elapsed`
+    trace_ring::file_descriptor kept_;     // the same, including kept_words
     bool times_system_calls_ = false;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events and links
     std::unique_ptr<followed_processes> followed_;
     bool may_miss_returns_ = false;
     std::map<std::pair<function_part, ::pid_t>, system_call_dispatch> system_calls_;
-    std::byte* consumer_ = nullptr;  // a page that is ours to write
-    std::byte* producer_ = nullptr;  // a page, and the data twice in a row: nothing wraps
+    std::byte* consumer_ = nullptr;  // the page that this process writes
+    std::byte* producer_ = nullptr;  // a page, then the data mapped twice in a row, so no record
+                                     // wraps
     std::uint64_t position_ = 0;
     std::uint64_t next_position_ = 0;
 };

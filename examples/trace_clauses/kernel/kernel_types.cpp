@@ -57,7 +57,7 @@ private:
         const std::size_t at = strings_ + offset;
         return at < all_.size() ? std::string_view(all_.c_str() + at) : std::string_view();
     }
-    /// How many bytes stand behind a type.
+    /// The number of bytes that follow a type.
     [[nodiscard]] static std::size_t behind(const ::btf_type& of) noexcept {
         const std::size_t count = BTF_INFO_VLEN(of.info);
         switch (BTF_INFO_KIND(of.info)) {
@@ -105,14 +105,14 @@ private:
 
     std::string all_;
     std::size_t strings_ = 0;
-    std::vector<std::size_t> types_;  // where each is, from number 1 on
+    std::vector<std::size_t> types_;  // offset of each type, from number 1 on
 };
 
 }  // namespace
 
 std::int32_t offset_in_kernel(std::string_view structure, std::string_view member) {
     static const described_kernel kernel;
-    // To look through all of its types takes long, and each program asks for the same few.
+    // Searching all types takes long, and the programs request the same few offsets.
     static std::map<std::pair<std::string, std::string>, std::optional<std::uint32_t>> known;
     const auto [at, is_new] = known.try_emplace({std::string(structure), std::string(member)});
     if (is_new) at->second = kernel.find(structure, member);

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Where members are in the structures of the kernel that runs, by what it tells of itself (BTF).
+/// Finds the offsets of members in the running kernel's structures, from the kernel's description
+/// of itself (BTF).
 /// @code
 ///   const std::int32_t at = offset_in_kernel("task_struct", "tgid");
 /// @endcode
@@ -14,8 +15,9 @@
 
 namespace trace_clauses {
 
-/// In bytes; also of a member of a structure without a name in it. Throws std::runtime_error, in
-/// one sentence, if the kernel does not tell. The file is read once; then it is linear in it.
+/// Returns the offset in bytes. Finds members of unnamed inner structures too. Throws
+/// std::runtime_error, with a one-sentence reason, if the kernel does not describe the structure.
+/// The file is read once; a search is linear in it.
 [[nodiscard]] std::int32_t offset_in_kernel(std::string_view structure, std::string_view member);
 
 }  // namespace trace_clauses

@@ -23,7 +23,7 @@
 namespace trace_clauses {
 namespace {
 
-/// Reads so many bytes, `offset` behind the kernel's address in r3, into r3.
+/// Reads the given number of bytes into r3, from `offset` after the kernel address in r3.
 void read_kernel(bpf_code& code, int scratch, std::int32_t offset, std::int32_t bytes) {
     code.compute(BPF_ADD, bpf::r3, offset);
     code.store(bpf::r10, scratch, 0);
@@ -34,12 +34,13 @@ void read_kernel(bpf_code& code, int scratch, std::int32_t offset, std::int32_t 
     code.load(bpf::r3, bpf::r10, scratch);
 }
 
-/// Where the kernel's structures have what is needed to find a number of another namespace.
+/// The offsets needed to find a process number of another namespace.
 struct pid_layout {
     std::int32_t leader = offset_in_kernel("task_struct", "group_leader");
     std::int32_t of_thread = offset_in_kernel("task_struct", "thread_pid");
     std::int32_t level = offset_in_kernel("pid", "level");
-    std::int32_t numbers = offset_in_kernel("pid", "numbers");  // of struct upid, outermost first
+    std::int32_t numbers = offset_in_kernel("pid", "numbers");  // array of struct upid, outermost
+                                                                // namespace first
     std::int32_t space_of_number = offset_in_kernel("upid", "ns");
     std::int32_t inode =
         offset_in_kernel("pid_namespace", "ns") + offset_in_kernel("ns_common", "inum");
@@ -49,10 +50,10 @@ struct pid_layout {
 /// The PID namespace of this process.
 struct own_space {
     bool is_first = true;
-    std::uint64_t device = 0;  // of the file that stands for it, as the kernel numbers devices
+    std::uint64_t device = 0;  // the device number of its file, in the kernel's encoding
     std::uint64_t inode = 0;
-    // How to find numbers in it, and how many namespaces are above it; if the kernel describes its
-    // structures, and runs a program that looks.
+    // How to find numbers in the namespace, and how many namespaces are above it. Set if the kernel
+    // describes its structures and runs the program that looks.
     std::optional<pid_layout> layout{};
     std::int32_t level = 0;
 };
@@ -83,7 +84,7 @@ struct own_space {
     } catch (const kernel_refusal&) {
         throw;
     } catch (const std::runtime_error&) {
-        // Processes of this very namespace have numbers nevertheless.
+        // Processes of this namespace have numbers in any case.
     }
     return found;
 }
@@ -92,7 +93,7 @@ struct own_space {
     return known;
 }
 
-/// The number that the struct pid at r3 has in our namespace, into r0. Uses r9.
+/// Loads the number of the struct pid at r3, in our namespace, into r0. Uses r9.
 void number_of(bpf_code& code, const own_space& in, int scratch) {
     const pid_layout& layout = *in.layout;
     const std::int32_t at = layout.numbers + in.level * pid_layout::each_number;
@@ -135,7 +136,7 @@ void current_numbers(bpf_code& code, int scratch) {
     if (in.is_first) return code.call(BPF_FUNC_get_current_pid_tgid);
     const auto wide = [&code](bpf::reg into, std::uint64_t value) {
         code.move(into, static_cast<std::int32_t>(value));
-        code.move_low(into, into);  // its 32 bits are no signed number
+        code.move_low(into, into);  // the 32 bits are not a signed number
     };
     code.store(bpf::r10, scratch, 0);
     wide(bpf::r1, in.device);
@@ -173,7 +174,7 @@ void process_number(bpf_code& code, int scratch) {
         return code.move(bpf::r0, bpf::r3);
     }
     if (!in.layout) {
-        static_cast<void>(pid_layout());  // throws what is missing
+        static_cast<void>(pid_layout());  // throws if something is missing
         throw std::runtime_error(
             "in a PID namespace, the numbers of other processes need a kernel that runs a BPF "
             "program once (Linux 5.10)");

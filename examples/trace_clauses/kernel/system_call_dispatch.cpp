@@ -32,9 +32,9 @@ static_assert(by_entry_for_32 << 9 == most_call_numbers);
     return_unless(code, only, scratch);
     current_numbers(code, scratch);
     code.compute(BPF_RSH, bpf::r0, 32);
-    // Of all, this process's own calls would be without end.
+    // With all processes traced, this process's own calls would never end.
     const std::size_t own = code.jump_if(BPF_JEQ, bpf::r0, only.process < 0 ? ::getpid() : 0);
-    const auto read = [&code](unsigned bytes) {  // at r3, into r1
+    const auto read = [&code](unsigned bytes) {  // from r3 into r1
         code.store(bpf::r10, scratch, 0);
         code.move(bpf::r1, bpf::r10);
         code.compute(BPF_ADD, bpf::r1, scratch);
@@ -64,7 +64,7 @@ static_assert(by_entry_for_32 << 9 == most_call_numbers);
     code.move(bpf::r1, context);
     code.load_map(bpf::r2, programs);
     code.move(bpf::r3, number);
-    code.call(BPF_FUNC_tail_call);  // which returns only if there is none of that number
+    code.call(BPF_FUNC_tail_call);  // returns only if there is no program for that number
     code.here(own);
     code.here(none);
     code.move(bpf::r0, 0);

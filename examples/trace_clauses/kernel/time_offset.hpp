@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// By how much CLOCK_MONOTONIC of this process's time namespace is ahead of the kernel's own, by
-/// which BPF programs tell the time.
+/// The difference between CLOCK_MONOTONIC in this process's time namespace and the kernel's own,
+/// which BPF programs read.
 /// @code
 ///   const std::int64_t ahead = monotonic_offset();  // ns; 0 outside of containers
 /// @endcode
@@ -19,12 +19,13 @@
 
 namespace trace_clauses {
 
-/// Throws std::runtime_error, in one sentence, if the system does not tell.
+/// Throws std::runtime_error, with a one-sentence reason, if the system does not provide the
+/// offset.
 [[nodiscard]] inline std::int64_t monotonic_offset() {
     constexpr ::ino_t first = 0xEFFFFFFA;
     struct stat own {
     }, of_children{};
-    // A kernel without them has one time.
+    // A kernel without time namespaces has only one time.
     if (::stat("/proc/self/ns/time", &own) != 0 || own.st_ino == first) return 0;
     if (::stat("/proc/self/ns/time_for_children", &of_children) != 0 ||
         own.st_ino != of_children.st_ino) {

@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// Where a function is entered, whose registers r6 points to.
+    /// Stores the entry of a function. r6 points to its registers.
     void note_entry(const point::clauses& session, std::span<const std::uint32_t> clauses) {
         if (!how_.entry) return firing_.note_entry(how_.entered, of_point(clauses));
         const std::size_t narrow = firing_.jump_if_narrow();
@@ -81,14 +81,14 @@ private:
         to_.here(end);
         firing_.note_kept(how_.entered, of_point(clauses));
     }
-    /// Computes what is kept, on the stack.
+    /// Computes the kept words on the stack.
     void keep(const point::clauses& session, program_mode mode) {
         firing_.set_mode(mode);
         firing_.output_to_stack();
         to_.move(faults, 0);
         run(session.at(session.stream_of(*how_.entry, mode).action));
     }
-    /// Whose return is not awaited leaves no trace on the stack.
+    /// Functions whose return is not traced leave nothing on the stack.
     void entry_of_session(const point::clauses& session, std::span<const std::uint32_t> clauses) {
         constexpr std::int32_t get_func_ip = 173;  // BPF_FUNC_get_func_ip
         to_.move(bpf::r6, bpf::r1);
@@ -105,7 +105,7 @@ private:
         to_.here(returns);
         to_.move(bpf::r1, bpf::r6);
     }
-    /// What a point is told apart by: its cookie, or its first clause.
+    /// The number that identifies a point: its cookie, or its first clause.
     [[nodiscard]] std::optional<std::uint32_t> of_point(
         std::span<const std::uint32_t> clauses) const noexcept {
         if (how_.by_cookie || clauses.empty()) return std::nullopt;
@@ -126,7 +126,7 @@ private:
         to_.here(first);
         to_.here(seen);
     }
-    /// So many bytes, `offset` behind r3, into r3.
+    /// Reads the given number of bytes into r3, from `offset` after r3.
     void read_kernel(std::int32_t offset, std::int32_t bytes) {
         to_.store(bpf::r10, scratch, 0);
         to_.move(bpf::r1, bpf::r10);
@@ -184,8 +184,8 @@ private:
         for (const std::size_t each : to_end) to_.here(each);
     }
 
-    /// To wake the reader for each record costs more than all else, and it finds what is there when
-    /// its wait ends: so it is woken only when there is much.
+    /// Waking the reader for each record would cost more than everything else, and its wait ends
+    /// anyway after a while. So it is woken only if there is much to read.
     void hand_over() {
         to_.load_map(bpf::r1, maps_.ring);
         to_.move(bpf::r2, BPF_RB_AVAIL_DATA);
@@ -201,12 +201,14 @@ private:
     /// Adds one to a count of a clause.
     void count(std::uint32_t number, std::size_t what) {
         counter(number);
-        const std::size_t none = to_.jump_if(BPF_JEQ, bpf::r0, 0);  // never: but it must be asked
+        const std::size_t none = to_.jump_if(BPF_JEQ, bpf::r0, 0);  // never happens, but the
+                                                                    // verifier requires the check
         to_.move(bpf::r1, 1);
         to_.add_atomically(bpf::r0, static_cast<int>(what), bpf::r1);
         to_.here(none);
     }
-    /// A clause's number, or that of all: the one clause has it as the probe's cookie.
+    /// Stores a clause's number, or the number for all clauses. The only clause of a point has its
+    /// number as the probe's cookie.
     void store_number(reg base, int at, std::uint32_t number) {
         if (how_.by_cookie && number != maps_.all) {
             to_.load(bpf::r1, bpf::r10, firing_code::cookie_at);
@@ -215,7 +217,7 @@ private:
             to_.store(base, at, static_cast<std::int32_t>(number), 4);
         }
     }
-    /// The address of a clause's counts, in r0.
+    /// Loads the address of a clause's counts into r0.
     void counter(std::uint32_t number) {
         store_number(bpf::r10, scratch, number);
         to_.load_map(bpf::r1, maps_.counters);
@@ -256,7 +258,7 @@ private:
     void push(reg from) { to_.store(bpf::r10, place(depth_++), from); }
     void pop(reg into) { to_.load(into, bpf::r10, place(--depth_)); }
 
-    /// Runs code from an empty stack; a predicate's word is left in the first place.
+    /// Runs code from an empty stack. A predicate leaves its word in the first place.
     void run(point::code of) {
         std::vector<std::size_t> begins(of.size());
         std::vector<std::size_t> depths(of.size(), 0);
@@ -268,7 +270,7 @@ private:
         bool reached = true;
         for (std::size_t i = 0; i < of.size(); ++i) {
             const instruction& one = of[i];
-            if (!reached) depth_ = depths[i];  // only skips lead here
+            if (!reached) depth_ = depths[i];  // reached only by skips
             begins[i] = to_.size();
             reached = one.code != op::skip;
             if (one.code == op::skip || one.code == op::skip_if_zero) {

@@ -27,7 +27,7 @@ constexpr std::uint32_t for_entries = 48;   // BPF_TRACE_UPROBE_MULTI
 constexpr std::uint32_t for_sessions = 57;  // BPF_TRACE_UPROBE_SESSION
 constexpr int not_supported = 524;          // the kernel's ENOTSUPP
 
-/// What bpf(BPF_LINK_CREATE) takes for them, which older headers do not have.
+/// The argument of bpf(BPF_LINK_CREATE) for these links, which older headers lack.
 struct link_request {
     std::uint32_t program;
     std::uint32_t target;
@@ -45,7 +45,7 @@ struct link_request {
 static_assert(sizeof(link_request) == 64 && offsetof(link_request, path) == 16 &&
               offsetof(link_request, count) == 48);
 
-/// The link, or -1 and errno.
+/// Returns the link, or -1 with errno.
 [[nodiscard]] file_descriptor try_link(std::uint32_t type, const std::string& file,
                                        std::span<const uprobe_links::place> places, int program) {
     std::vector<std::uint64_t> offsets, semaphores, cookies;
@@ -75,7 +75,7 @@ static_assert(sizeof(link_request) == 64 && offsetof(link_request, path) == 16 &
     try {
         const file_descriptor program =
             load_program(BPF_PROG_TYPE_KPROBE, code, "uprobes by links", type);
-        // A kernel that has them looks at the path: it is none of a regular file.
+        // A kernel that supports these links checks the path, which is not a regular file.
         const uprobe_links::place nowhere{};
         return try_link(type, "/", {&nowhere, 1}, program.get()).get() < 0 && errno == EBADF;
     } catch (const std::runtime_error&) {
@@ -83,7 +83,7 @@ static_assert(sizeof(link_request) == 64 && offsetof(link_request, path) == 16 &
     }
 }
 
-/// A file's bytes as a process would have them that runs it.
+/// A file's bytes, mapped as in a process that runs it.
 class mapped_bytes {
 public:
     explicit mapped_bytes(const std::string& file) {
@@ -134,7 +134,7 @@ uprobe_links::made uprobe_links::link(kind of, const std::string& file,
                                       const file_descriptor& program) {
     const mapped_bytes mapped(file);
     made all;
-    // Of those that are not set together, halves are tried: most are not to blame.
+    // If setting all of them fails, halves are tried, because most of the places are valid.
     std::vector<std::pair<std::size_t, std::size_t>> open{{0, places.size()}};
     while (!open.empty()) {
         const auto [begin, end] = open.back();

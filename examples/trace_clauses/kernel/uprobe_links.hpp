@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// Many uprobes of a file at once, by one link of the kernel's BPF (Linux 6.6), and at exits by
-/// sessions, whose program says at each entry whether its return is awaited (Linux 6.13).
+/// Sets many uprobes of a file with one BPF link (Linux 6.6). At exits it uses sessions, whose
+/// program decides at each entry whether the return is traced (Linux 6.13).
 /// @code
 ///   if (uprobe_links::has(uprobe_links::kind::entries)) {
 ///       uprobe_links::made some = uprobe_links::link(kind::entries, file, places, program);
 ///   }
 /// @endcode
-/// A file is also mapped here while its probes are set: the kernel looks at an instruction where
-/// the file is mapped, and says nothing of one that it refuses later. What it has set is checked
-/// in that mapping. Source: the kernel's include/uapi/linux/bpf.h, kernel/trace/bpf_trace.c and
+/// This process also maps the file while its probes are set: the kernel checks an instruction where
+/// the file is mapped, and does not report one that it rejects later. The mapping shows which
+/// probes were set. Source: the kernel's include/uapi/linux/bpf.h, kernel/trace/bpf_trace.c and
 /// kernel/events/uprobes.c.
 
 #include <cstddef>
@@ -30,24 +30,24 @@ public:
     enum class kind : std::uint8_t { entries, sessions };
     struct place {
         std::uint64_t offset = 0;     ///< in the file
-        std::uint64_t semaphore = 0;  ///< offset of a counter of tracers; 0: none
-        std::uint64_t cookie = 0;     ///< which the program is told
+        std::uint64_t semaphore = 0;  ///< offset of a semaphore; 0: none
+        std::uint64_t cookie = 0;     ///< passed to the program
     };
     struct left_out {
-        std::size_t place;  ///< which of them
+        std::size_t place;  ///< index of the place
         std::string cause;
     };
     struct made {
-        std::vector<trace_ring::file_descriptor> links{};  ///< the probes live as long
+        std::vector<trace_ring::file_descriptor> links{};  ///< the probes live as long as these
         std::vector<left_out> without{};
     };
 
-    /// Whether this kernel has such links.
+    /// Returns whether this kernel supports such links.
     [[nodiscard]] static bool has(kind of);
-    /// What a program must be loaded for, to be linked.
+    /// The attach type with which a program must be loaded to be linked.
     [[nodiscard]] static std::uint32_t attach_type_of(kind of) noexcept;
-    /// Sets the program at all these places, in all processes. Throws std::runtime_error that
-    /// names the file if none of them can be set for a reason that concerns all.
+    /// Sets the program at all these places, in all processes. Throws std::runtime_error that names
+    /// the file if a reason that applies to all places prevents this.
     [[nodiscard]] static made link(kind of, const std::string& file, std::span<const place> places,
                                    const trace_ring::file_descriptor& program);
 };

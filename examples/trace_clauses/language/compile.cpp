@@ -26,7 +26,7 @@ using trace_ring::field_type;
 using trace_ring::reduce::where::nearest;
 
 constexpr std::uint32_t usual_frames = 16;
-constexpr std::size_t longest_name = 1024;  // of what fires
+constexpr std::size_t longest_name = 1024;  // of the point that fires
 
 class compiler {
 public:
@@ -86,10 +86,10 @@ private:
         }
         return made;
     }
-    /// Behind code that may fail: whether it did.
+    /// Stores, after code that may fail, whether it failed.
     void note_faults(const expression& of, std::size_t begin, stored_field& into) {
         if (!code_.may_fail(begin)) return;
-        if (used_ == 0) used_ = 8;  // as 0 is no place of faults
+        if (used_ == 0) used_ = 8;  // 0 means that there is no place for faults
         into.faults_before = faults_at_;
         into.faults_behind = faults_at_ = place(of, 2, 2);
         code_.append({op::store_faults, 0, 0, static_cast<std::int32_t>(faults_at_)});
@@ -101,7 +101,7 @@ private:
         used_ = at + bytes;
         return at;
     }
-    /// The arguments of a call as they stand in the text.
+    /// The arguments of a call, as text.
     [[nodiscard]] std::vector<std::string> written(const expression& call) const {
         std::vector<std::string> all(1);
         std::size_t depth = 0;
@@ -171,7 +171,7 @@ private:
             made.type = field_type::character;
             made.count = text->bytes;
             if (text->is_whole_array) {
-                // Nothing is read behind it.
+                // Nothing after it is read.
                 made.form = field_form::array;
                 made.offset = place(of, text->bytes, 8);
                 values_.address_of_text(of);
@@ -231,7 +231,7 @@ private:
         return made;
     }
 
-    /// What is in registers, element by element.
+    /// A value in registers, element by element.
     stored_field store_placed(const expression& of, stored_field made) {
         operand found = values_.compile(of);
         const type is = values_.types().of(found);
@@ -259,7 +259,7 @@ private:
     [[nodiscard]] static bool is_number(const type& of) noexcept {
         return of.is == type::kind::integer || of.is == type::kind::real;
     }
-    /// How a trace stores a floating-point number, or an array's element.
+    /// The type that a trace uses for a floating-point number, or for an array's element.
     [[nodiscard]] field_type stored_type(type_id of) {
         const type& is = values_.types()[of];
         if (is.is == type::kind::real)
@@ -275,7 +275,7 @@ private:
     condition_code values_;
     typed_code& code_ = values_.code();
     std::uint32_t used_ = 0;
-    std::uint32_t faults_at_ = 0;  // the last place of faults; 0: there is none
+    std::uint32_t faults_at_ = 0;  // the latest place of faults; 0: none
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The types of a clause's values, as the code needs them: widths, numbers, members.
+/// The types of a clause's values in the form that code generation needs: widths, numbers, members.
 /// @code
 ///   const known_types types(table);
 ///   code.load(types.integer_of(found->type));
@@ -35,7 +35,7 @@ inline constexpr integer_type as_ulong_long{8, false};
     throw point::mistake{at.column, at.length, std::move(what)};
 }
 
-/// Those of one mode.
+/// The types of one mode.
 class known_types {
 public:
     explicit known_types(type_table& all) : all_(all) {}
@@ -51,12 +51,13 @@ public:
         if (is.is == type::kind::pointer) return {address_bytes(), false};
         return {static_cast<std::uint8_t>(is.size.bytes), is.is_signed};
     }
-    /// The type of a number in arithmetic, before it is promoted: bits that an int holds are one.
+    /// The type of a number in arithmetic, before promotion: bits that fit in an int count as an
+    /// int.
     [[nodiscard]] integer_type arithmetic_of(const operand& of) const {
         return of.bits.width != 0 && of.bits.width < 32 ? as_int : integer_of(of.type);
     }
-    /// The type of a whole number that stands in a text: the first of int, long and long long that
-    /// holds it; unsigned ones, too, unless it is decimal (C 6.4.4.1).
+    /// The type of an integer constant: the first of int, long and long long that can hold it, and
+    /// also of the unsigned types unless the constant is decimal (C 6.4.4.1).
     [[nodiscard]] integer_type constant_of(std::uint64_t value, std::string_view written) const {
         const bool decimal = written[0] != '0';
         const std::string_view suffix = written.substr(written.find_last_not_of("uUlL") + 1);
@@ -88,7 +89,8 @@ public:
         return {operand::kind::number, type_for(of), {}};
     }
     [[nodiscard]] std::string shown(type_id of) const { return shown_type(all_, of); }
-    /// `offset` is raised by where it lies; members of nameless structures are members, too.
+    /// `offset` is increased by the member's offset. Members of unnamed structures are members,
+    /// too.
     [[nodiscard]] const member* find_member(const type& in, std::string_view name,
                                             std::uint64_t& offset) const {
         for (const auto& each : in.members) {
@@ -105,7 +107,7 @@ public:
         }
         return nullptr;
     }
-    /// An element of an array that is captured.
+    /// The type with which an element of a captured array is stored.
     [[nodiscard]] static trace_ring::field_type stored_as(integer_type of) noexcept {
         using trace_ring::field_type;
         constexpr field_type unsigned_ones[] = {field_type::u8, field_type::u16, field_type::u32,

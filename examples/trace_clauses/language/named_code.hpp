@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The code of what a clause names: what is known of who fires, arguments, what a function returns,
-/// and the values of enumerations.
+/// Generates code for the names in a clause: properties of the firing thread, arguments, results,
+/// and enumerators.
 /// @code
 ///   named_code names(in, code);
 ///   const operand made = names.word(at, "arg0");
@@ -42,7 +42,7 @@ inline constexpr std::array known_words{
     known_word{"ip", point::context_word::address, as_ulong_long},
 };
 
-/// All throw mistake.
+/// All functions throw mistake.
 class named_code {
 public:
     named_code(const environment& in, typed_code& code) : in_(in), types_(in.types), code_(code) {}
@@ -72,8 +72,8 @@ public:
         }
         return argument_named(of, name);
     }
-    /// The name of what fires, if this is what is asked for. A parameter of the same name is
-    /// called `arg0` or the like.
+    /// The name of the point that fires, if the expression refers to it. A parameter with the same
+    /// name is written `arg0` and so on.
     [[nodiscard]] std::optional<std::string> text_of_point(const expression& of) const {
         if (of.what != point::form::name || !fires(of.word)) return std::nullopt;
         const std::string_view known = of.word == "func"    ? in_.function
@@ -127,7 +127,7 @@ public:
                                                                   : as_long_long);
     }
     void narrow_address() { code_.narrow({types_.address_bytes(), false}); }
-    /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
+    /// Pushes at most 8 bytes of a value in registers, zero-extended.
     void push_placed(const expression& of, const operand& from, std::uint64_t bytes) {
         std::uint64_t begin = 0;  // of the piece
         std::uint64_t done = 0;
@@ -175,7 +175,7 @@ private:
             "nothing tells where it is: no debug information is found for the function, and it is "
             "not exported (--assume-abi takes the usual place)");
     }
-    /// What is in a known place: the address of what is in memory, else nothing.
+    /// A value in a known place: pushes the address if it is in memory, otherwise nothing.
     operand at_place(const expression& of, type_id declared, const value_place& place,
                      const std::string& what) {
         if (!place.known()) refuse(of, what + " is not available: " + place.why_not);
@@ -216,7 +216,7 @@ private:
         }
         narrow_address();
     }
-    /// The whole of a piece, 8 bytes at most, as a word.
+    /// Pushes a whole piece of at most 8 bytes as a word.
     void push_piece(const expression& of, const value_piece& piece, std::uint64_t from,
                     std::uint64_t bytes) {
         using kind = value_piece::kind;
@@ -232,7 +232,7 @@ private:
             case kind::memory:
                 push_address(piece);
                 add(static_cast<std::int64_t>(from));
-                // Of odd sizes, byte by byte.
+                // Odd sizes are loaded byte by byte.
                 load_bytes(of, bytes);
                 return;
             case kind::reg:
@@ -274,7 +274,7 @@ private:
                "it is in a register for floating-point numbers, which the kernel does not tell "
                "(--source ptrace does)");
     }
-    /// Of a probe: where its authors have left it.
+    /// An argument of a probe, where the probe's note says that it is.
     operand probe_argument(const expression& of, std::size_t n) {
         if (n >= in_.probe->size()) {
             refuse(of, "the probe has " + std::to_string(in_.probe->size()) + " arguments");
@@ -327,7 +327,7 @@ private:
         if (in_.kept != nullptr) return kept_argument(of, n, by_number);
         return argument_here(of, n, by_number);
     }
-    /// Where the function exits: as it was where it was entered.
+    /// At the function's exit: its value at the entry.
     operand kept_argument(const expression& of, std::size_t n, bool by_number) {
         typed_code at_exit = std::exchange(code_, {});
         operand made = argument_here(of, n, by_number);
@@ -385,7 +385,7 @@ private:
         }
         code_.append({op::argument, static_cast<std::uint8_t>(place)});
     }
-    /// What an enumeration calls so: of the script, or else of the program.
+    /// Finds an enumerator in the script, or else in the program.
     [[nodiscard]] std::optional<enumerator> enumerated(const expression& of,
                                                        const std::string& name) const {
         const auto& own = types_.table().constants();

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The code of values: C's operators, members, elements and casts.
+/// Generates code for values: C's operators, members, elements and casts.
 /// @code
-///   const operand kept = values.value(expression);  // one word is left
+///   const operand kept = values.value(expression);  // leaves one word
 /// @endcode
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace trace_clauses {
 
 using trace_ring::point::form;
 
-/// All throw mistake. What conditions are, says who derives from it.
+/// All functions throw mistake. The derived class defines conditions.
 class value_code {
 public:
     explicit value_code(const environment& in) : types_(in.types), names_(in, code_) {}
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] typed_code& code() noexcept { return code_; }
     [[nodiscard]] known_types& types() noexcept { return types_; }
 
-    /// Any expression: a number, or an object's address.
+    /// Compiles any expression: to a number, or to an object's address.
     operand compile(const expression& of) {
         count_step(of);
         switch (of.what) {
@@ -83,9 +83,9 @@ public:
                 return types_.number(as_int);
         }
     }
-    /// A whole number or a pointer; the address of an array's first element.
+    /// Compiles to a whole number or a pointer; for an array, to the address of its first element.
     operand value(const expression& of) { return value_of(of, compile(of)); }
-    /// The same of what has been compiled.
+    /// The same for an expression that has been compiled.
     operand value_of(const expression& of, const operand& made) {
         if (made.is == operand::kind::number) return made;
         const bool placed = made.is == operand::kind::placed;
@@ -124,21 +124,21 @@ public:
         }
         refuse(of, "it has no value that is known");
     }
-    /// A value that is no pointer.
+    /// A value that is not a pointer.
     operand whole(const expression& of) {
         const operand made = value(of);
         if (types_.of(made).is == type::kind::pointer)
             refuse(of, "a pointer, where a number is needed");
         return made;
     }
-    /// The pointer or number whose address is on the stack.
+    /// Loads the pointer or number whose address is on the stack.
     operand loaded(const expression& of, const operand& object) {
         const type& is = types_.of(object);
         if (is.is != type::kind::pointer && is.is != type::kind::integer) refuse(of, "no pointer");
         code_.load(types_.integer_of(object.type));
         return {operand::kind::number, object.type, object.bits};
     }
-    /// A number that stands there, in these bounds.
+    /// A constant within these bounds.
     [[nodiscard]] std::uint32_t constant(const expression& of, std::uint32_t low,
                                          std::uint32_t high) {
         const auto as = [](std::uint32_t n) { return point::number::of(std::uint64_t{n}); };
@@ -150,16 +150,16 @@ public:
         return static_cast<std::uint32_t>(of.value.real());
     }
 
-    /// The name of what fires, if an expression is that. Nothing is compiled.
+    /// The name of the point that fires, if the expression is one. Generates no code.
     [[nodiscard]] std::optional<std::string> text_of_point(const expression& of) const {
         return names_.text_of_point(of);
     }
-    /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
+    /// Pushes at most 8 bytes of a value in registers, zero-extended.
     void push_placed(const expression& of, const operand& from, std::uint64_t bytes) {
         names_.push_placed(of, from, bytes);
     }
 
-    /// What `what` returns; the code that it makes is dropped.
+    /// Returns the result of `what`, and drops the code that it generates.
     template <class Do>
     [[nodiscard]] auto without_code(const Do& what) {
         typed_code kept = std::exchange(code_, typed_code{});
@@ -172,9 +172,9 @@ protected:
     using op = point::op;
 
     ~value_code() = default;
-    /// Leaves 0 or 1.
+    /// Pushes 0 or 1.
     virtual void condition(const expression& of) = 0;
-    /// Two words are there, the first's code ends at `at`: they are converted to a common type.
+    /// Converts the two words on the stack to a common type. The first word's code ends at `at`.
     integer_type convert(std::size_t at, const operand& a, const operand& b) {
         const integer_type from = types_.arithmetic_of(a);
         const integer_type with = types_.arithmetic_of(b);
@@ -184,8 +184,8 @@ protected:
         return both;
     }
 
-    /// Bounds what a text costs whose parts are compiled several times, as those of comparisons of
-    /// texts within each other.
+    /// Bounds the work for a text whose parts are compiled several times, such as nested
+    /// comparisons of texts.
     void count_step(const expression& of) {
         if (++steps_ > most_steps || code_.size() > point::most_instructions)
             refuse(of, "it is too long");
@@ -209,7 +209,8 @@ private:
         const auto least = point::number::of(std::int64_t{INT64_MIN});
         std::uint64_t bits = 0;
         if (negative) {
-            // From the lowest up: its magnitude may be out of the range of a signed number.
+            // Computed from the lowest value: the magnitude may exceed the range of a signed
+            // number.
             bits = (std::uint64_t{1} << 63) + whole_of(of.value - least);
         } else {
             bits = whole_of(of.value);
@@ -220,7 +221,7 @@ private:
         code_.constant(bits);
         return types_.number(is_signed ? as_long_long : as_ulong_long);
     }
-    /// Of a number that is not negative.
+    /// For a number that is not negative.
     [[nodiscard]] static std::uint64_t whole_of(const point::number& of) noexcept {
         std::uint64_t value = 0;
         for (std::uint64_t bit = std::uint64_t{1} << 63; bit != 0; bit /= 2) {
@@ -230,7 +231,7 @@ private:
     }
 
     operand named(const expression& of) {
-        // A name has its members with it: order.in.first.
+        // A name includes its members: order.in.first.
         std::string_view rest = of.word;
         const std::size_t dot = of.what == form::name ? rest.find('.') : std::string_view::npos;
         const std::string_view name = rest.substr(0, dot);
@@ -244,13 +245,13 @@ private:
         return made;
     }
 
-    /// What a reference refers to; anything else is itself.
+    /// The object that a reference refers to. Other operands are returned unchanged.
     operand referred(const expression& of, const operand& made) {
         if (!types_.of(made).is_reference) return made;
         const operand address = value_of(of, made);
         return {operand::kind::object, types_.of(address).of, {}};
     }
-    /// The object's address is on the stack, or, of a pointer, its value.
+    /// The object's address, or the pointer's value, is on the stack.
     operand member_of(const expression& of, operand object, std::string_view name) {
         const type& is = types_[object.type];
         if (object.is == operand::kind::number && is.is == type::kind::pointer) {
@@ -435,7 +436,7 @@ private:
         const type& cast_from = types_.of(from);
         if (cast_from.is == type::kind::nothing && cast_from.passed == type::passing::whole &&
             cast_from.size.bytes > 8) {
-            // Of a larger number, the low half.
+            // For a larger number, the low half.
             if (from.is == operand::kind::placed) {
                 names_.push_placed(of, from, 8);
             } else {

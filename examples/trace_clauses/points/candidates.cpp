@@ -38,7 +38,7 @@ using launching::folders_of;
 using launching::is_file;
 using launching::path_of_program;
 
-/// What ld.so's cache has, by name, for both modes.
+/// Reads ld.so's cache: files by name, for both modes.
 [[nodiscard]] std::multimap<std::string, std::string> read_cache() {
     std::multimap<std::string, std::string> all;
     std::FILE* const pipe =
@@ -51,7 +51,7 @@ using launching::path_of_program;
         const std::size_t kind = text.find(" (");
         const std::size_t arrow = text.find(") => ");
         if (!text.starts_with('\t') || kind == text.npos || arrow == text.npos) continue;
-        // Variants for newer processors stand there, too: which is taken, is the loader's choice.
+        // The cache also lists variants for newer processors. The loader decides which one it uses.
         if (text.substr(kind, arrow - kind).find("hwcap") != text.npos) continue;
         all.emplace(text.substr(1, kind - 1), text.substr(arrow + 5));
     }
@@ -59,7 +59,7 @@ using launching::path_of_program;
     return all;
 }
 
-/// Follows what a program needs.
+/// Finds the libraries that a program needs.
 class needed_files {
 public:
     [[nodiscard]] candidates of(const std::string& program) {
@@ -82,7 +82,7 @@ private:
     static constexpr std::size_t most_files = 4096;
 
     void look_at(const program_file& file, const std::vector<std::string>& inherited) {
-        // DT_RPATH is for the libraries of its libraries, too.
+        // DT_RPATH also applies to the libraries of its libraries.
         std::vector<std::string> before = inherited;
         std::vector<std::string> after;
         const std::string folder = fs::path(file.path()).parent_path().string();
@@ -135,7 +135,7 @@ private:
         return std::nullopt;
     }
 
-    /// The loader goes on where a file is of the other mode.
+    /// If a file has the other mode, the loader continues its search.
     [[nodiscard]] static std::optional<std::string> fits(const std::string& path,
                                                          program_mode mode) {
         if (!is_file(path)) return std::nullopt;
@@ -145,7 +145,7 @@ private:
         constexpr unsigned char magic[] = {0x7F, 'E', 'L', 'F'};
         if (std::memcmp(head, magic, sizeof magic) != 0) return std::nullopt;
         const bool wide = mode == program_mode::lp64;
-        // Those of x32 have the words of the one and the processor of the other.
+        // x32 files have 32-bit words and the 64-bit processor type.
         const bool good = head[EI_CLASS] == (wide ? ELFCLASS64 : ELFCLASS32) &&
                           head[18] == (wide ? EM_X86_64 : EM_386) && head[19] == 0;
         return good ? std::optional(path) : std::nullopt;
@@ -166,7 +166,8 @@ private:
     std::optional<std::multimap<std::string, std::string>> cache_;
 };
 
-/// What runs a script; nothing if the file is none. The second is what `env` is asked for.
+/// The interpreters of a script; empty if the file is not a script. The second is the program that
+/// `env` runs.
 [[nodiscard]] std::optional<std::vector<std::string>> interpreters_of(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     char line[512]{};
@@ -183,7 +184,7 @@ private:
     return made;
 }
 
-/// A file that a process has mapped to run it.
+/// A file that a process has mapped for execution.
 struct mapped_file {
     std::string path;
     bool deleted = false;
@@ -227,7 +228,7 @@ public:
         std::set<std::string> seen;
         for (const mapped_file& one : all) {
             if (!seen.insert(one.path).second) continue;
-            if (one.path.starts_with("/memfd:")) continue;  // in no folder
+            if (one.path.starts_with("/memfd:")) continue;  // not in any folder
             if (one.deleted) {
                 found_.notes.push_back("process " + std::to_string(process) + " runs " + one.path +
                                        ", which was deleted or replaced since");
@@ -252,8 +253,8 @@ private:
     }
 
     void add(pid_t process, const std::string& folder, const std::string& path) {
-        // In its own root folder. The usual name is better where it is the same file: it stays when
-        // the process ends.
+        // Opened through the process's own root folder. If the usual name means the same file, it
+        // is preferred, because it remains valid when the process ends.
         std::string opened = folder + "/root" + path;
         const auto there = identity_of(opened);
         const auto here = identity_of(path);

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// In which files trace points may be: those of a program that is to be run, of a running process,
-/// of all processes, and of the machine.
+/// Finds the files that may contain trace points: those of a program to be run, of a running
+/// process, of all processes, and of the machine.
 /// @code
 ///   for (const auto& each : files_of_program("python3").files) show(each.path);
-///   const auto all = files_of_process(4711);  // all.notes: what cannot be read, and why
+///   const auto all = files_of_process(4711);  // all.notes: files that cannot be read, and why
 /// @endcode
-/// They are not opened, but for what a program needs, which it says itself.
+/// The files are not opened, except to find the libraries that a program needs.
 
 #include <sys/types.h>
 
@@ -19,9 +19,9 @@
 namespace trace_clauses {
 
 struct candidate {
-    std::string path;                ///< as the process calls it, which may be in a container
-    std::string opened;              ///< where it is read and traced
-    std::vector<pid_t> processes{};  ///< that have it loaded; empty: any may load it
+    std::string path;                ///< the path in the process, which may be in a container
+    std::string opened;              ///< the path for reading and tracing
+    std::vector<pid_t> processes{};  ///< the processes that have it loaded; empty: any may load it
 };
 
 struct candidates {
@@ -29,16 +29,17 @@ struct candidates {
     std::vector<std::string> notes{};  ///< for the user, each a sentence without its full stop
 };
 
-/// A program, its libraries, theirs, and what loads them; of a script, its interpreter's. Libraries
-/// are where LD_LIBRARY_PATH, the files themselves (DT_RPATH, DT_RUNPATH) and ld.so's cache say.
-/// Throws std::runtime_error if there is no such program, or it is none.
+/// A program, its libraries, their libraries, and the loader; for a script, those of its
+/// interpreter. Libraries are found through LD_LIBRARY_PATH, the files themselves (DT_RPATH,
+/// DT_RUNPATH) and ld.so's cache. Throws std::runtime_error if the program does not exist or is not
+/// a program.
 [[nodiscard]] candidates files_of_program(const std::string& name);
-/// What a process runs now, through its own root folder. Throws std::runtime_error if there is no
-/// such process, or it may not be looked at.
+/// The files that a process runs now, seen through its own root folder. Throws std::runtime_error
+/// if the process does not exist, or may not be inspected.
 [[nodiscard]] candidates files_of_process(pid_t process);
-/// What all processes run that may be looked at.
+/// The files of all processes that may be inspected.
 [[nodiscard]] candidates files_of_all();
-/// The libraries in ld.so's cache, for both modes: what may yet be loaded.
+/// The libraries in ld.so's cache, for both modes: files that may be loaded later.
 [[nodiscard]] candidates files_of_cache();
 
 }  // namespace trace_clauses

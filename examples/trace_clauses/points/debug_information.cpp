@@ -22,10 +22,10 @@ debug_information::debug_information(const program_file& of) : file_(of.opened()
             other_ = std::make_unique<elf_file>(of.debug_file());
             handle_ = dwarf_of(*other_, ".debug_info");
         } catch (const std::runtime_error&) {
-            // Without it, as if it were not there.
+            // An invalid file of debug information is treated as missing.
         }
     }
-    // Alone, it tells of frames.
+    // On its own, .debug_frame describes frames.
     if (handle_ == nullptr) handle_ = dwarf_of(file_, ".debug_frame");
 }
 

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// The DWARF of a program or library, which is in the file itself or in one of its own, and its
-/// units.
+/// The DWARF of a program or library, from the file itself or from a separate file, and its units.
 /// @code
 ///   debug_information debug(program);
 ///   debug_information::each_unit(debug.handle(), [](Dwarf_Die& unit) { return true; });
@@ -22,11 +21,11 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once.
+/// To be used by one thread at a time.
 class debug_information {
 public:
-    /// Throws std::runtime_error, "FILE: cause", if the file cannot be read any more. What is wrong
-    /// with the file of its debug information is as if that were not there.
+    /// Throws std::runtime_error, "FILE: cause", if the file can no longer be read. An invalid file
+    /// of debug information is treated as missing.
     explicit debug_information(const program_file& of);
     ~debug_information();
     debug_information(const debug_information&) = delete;
@@ -37,8 +36,8 @@ public:
     /// Null: there is none.
     [[nodiscard]] Dwarf* handle() const noexcept { return handle_; }
 
-    /// Calls `tell(Dwarf_Die&)` with each unit, until that is false. What is split off of a unit is
-    /// in a file of its own, and told instead.
+    /// Visits each unit's Dwarf_Die& until the visitor returns false. If a unit is split, its part
+    /// in the separate file is visited instead.
     template <class Tell>
     static void each_unit(Dwarf* of, Tell&& tell) {
         Dwarf_CU* unit = nullptr;
@@ -48,8 +47,8 @@ public:
             if (!tell(kind == DW_UT_skeleton && dwarf_tag(&split) != 0 ? split : whole)) return;
         }
     }
-    /// Where a function's code begins: of one in several parts, the first. 0: it has none, or the
-    /// linker left it out.
+    /// The address where a function's code begins; for a function in several parts, the first one.
+    /// 0: it has no code, or the linker removed it.
     [[nodiscard]] static std::uint64_t entry_of(Dwarf_Die& function);
 
 private:

@@ -20,7 +20,7 @@ namespace trace_clauses {
 namespace {
 
 constexpr std::size_t most_sections = 1U << 20;
-/// What a compressed section may become: that of a compiler is ten times as large at most.
+/// The maximum size of an unpacked section. Sections made by a compiler shrink at most tenfold.
 [[nodiscard]] std::uint64_t most_unpacked(std::uint64_t packed) {
     return 64 * packed + (1U << 20);
 }
@@ -42,7 +42,7 @@ template <class T>
     return out;
 }
 
-/// The checksum of a debuglink: CRC-32 as gzip has it. Nothing if the file cannot be read.
+/// The checksum of a debuglink: CRC-32 as in gzip. Empty if the file cannot be read.
 [[nodiscard]] std::optional<std::uint32_t> checksum_of(const std::string& path) {
     std::array<std::uint32_t, 256> table{};
     for (std::uint32_t i = 0; i < 256; ++i) {
@@ -88,7 +88,7 @@ void elf_file::damaged(const char* where) const {
 }
 
 void elf_file::open() {
-    // Not a pipe, which would be waited for.
+    // Opening a pipe would block.
     file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status {};
     if (file_ < 0 || fstat(file_, &status) != 0) {
@@ -97,7 +97,7 @@ void elf_file::open() {
     if (!S_ISREG(status.st_mode)) fail("no file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     if (elf_version(EV_CURRENT) == EV_NONE) fail("another version of libelf than was compiled for");
-    // Not mapped: who cuts a file off that is mapped, kills who reads it.
+    // Not mapped: truncating a mapped file would kill this process.
     elf_ = elf_begin(file_, ELF_C_READ, nullptr);
     GElf_Ehdr header{};
     if (elf_ == nullptr || elf_kind(elf_) != ELF_K_ELF) {
@@ -114,7 +114,7 @@ void elf_file::open() {
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN) fail("no program and no library");
     std::size_t sections = 0;
     if (elf_getshdrnum(elf_, &sections) != 0) damaged("its sections");
-    // None, says libelf, where their headers are not all in the file.
+    // libelf reports no sections if their headers are not all in the file.
     sections = std::max<std::size_t>(sections, header.e_shnum);
     const std::uint64_t each = wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
     if (header.e_shoff != 0 && (sections > most_sections || header.e_shoff > size_ ||
@@ -128,7 +128,7 @@ void elf_file::open() {
             (section.sh_offset > size_ || section.sh_size > size_ - section.sh_offset)) {
             damaged("it ends before a section's end");
         }
-        // Work and memory stay in proportion to the file: no byte is in many sections.
+        // Work and memory stay proportional to the file, because sections may not overlap much.
         if (section.sh_type != SHT_NOBITS) all += section.sh_size;
         if (all > 4 * size_) damaged("sections that overlap");
         if (name.starts_with(".zdebug")) fail("its debug information is compressed in an old way");
@@ -149,7 +149,7 @@ void elf_file::find_segments() {
         GElf_Phdr one;
         if (gelf_getphdr(elf_, static_cast<int>(i), &one) == nullptr) damaged("its segments");
         if (one.p_type != PT_LOAD && one.p_type != PT_INTERP) continue;
-        // A file of debug information has the segments of its program, and not their bytes.
+        // A file of debug information has its program's segments, but not their bytes.
         const bool within = one.p_offset <= size_ && one.p_filesz <= size_ - one.p_offset;
         if (one.p_type == PT_LOAD) {
             if (one.p_vaddr + one.p_filesz < one.p_vaddr) damaged("its segments");
@@ -238,7 +238,7 @@ struct debug_link {
         const auto* const text = reinterpret_cast<const char*>(bytes.data());
         const std::size_t length = strnlen(text, bytes.size());
         const std::size_t sum = (length + 4) / 4 * 4;
-        // A name: not a way to files elsewhere.
+        // A file name only, not a path to other folders.
         if (length == 0 || sum + 4 > bytes.size() || std::memchr(text, '/', length) != nullptr) {
             return;
         }

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// An ELF program or library of x86-64 or i386, open in libelf, and what of its debug information
-/// is in a file of its own.
+/// An ELF program or library of x86-64 or i386, opened with libelf, and its separate file of debug
+/// information.
 /// @code
 ///   const elf_file file("/bin/ls");
 ///   file.each_section([](Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {});
 ///   if (const auto debug = debug_file_of(file)) elf_file more(*debug);
 /// @endcode
-/// Nothing that a file says is trusted: what lies outside of it is an error, and so is what is not
-/// as it should be.
+/// The contents of the file are not trusted: references outside the file, and invalid structures,
+/// are errors.
 
 #include <gelf.h>
 
@@ -38,10 +38,11 @@ struct segment {
     bool is_code = false;
 };
 
-/// Not for two threads at once. Errors of all functions: std::runtime_error, "FILE: cause".
+/// To be used by one thread at a time. All functions report errors as std::runtime_error, "FILE:
+/// cause".
 class elf_file {
 public:
-    /// `shown` is how messages call it; empty: as it is.
+    /// `shown` is the name in messages; empty: the path.
     explicit elf_file(std::string path, std::string shown = {});
     ~elf_file();
     elf_file(const elf_file&) = delete;
@@ -52,18 +53,18 @@ public:
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] Elf* handle() const noexcept { return elf_; }
     [[nodiscard]] std::span<const segment> segments() const noexcept { return segments_; }
-    /// The program that is to load it; empty if there is none.
+    /// The program's dynamic linker; empty if there is none.
     [[nodiscard]] const std::string& interpreter() const noexcept { return interpreter_; }
 
-    /// Where a virtual address is in the file; nothing if it is in no part of it that is mapped.
+    /// The offset in the file of a virtual address; empty if the address is not in a mapped part.
     [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t address,
                                                          bool in_code) const noexcept;
 
-    /// What is mapped at a virtual address, as the file has it. False: not all of it is in the
-    /// file.
+    /// Reads the bytes at a virtual address from the file. Returns false if not all of them are in
+    /// the file.
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept;
 
-    /// Calls `tell` with each section, its header and its name.
+    /// Visits each section with its header and its name.
     template <class Tell>
     void each_section(Tell&& tell) const {
         std::size_t names = 0;
@@ -75,7 +76,7 @@ public:
             tell(at, header, std::string_view(name == nullptr ? "" : name));
         }
     }
-    /// Whether it has a section of that name, with bytes in this file.
+    /// Returns whether it has a section of that name, with bytes in this file.
     [[nodiscard]] bool has_section(std::string_view wanted) const {
         bool has = false;
         each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
@@ -83,11 +84,11 @@ public:
         });
         return has;
     }
-    /// A section as the file has it, without conversion; empty if it has no bytes there.
+    /// A section's unconverted bytes; empty if it has none in the file.
     [[nodiscard]] std::span<const std::byte> bytes_of(Elf_Scn* section) const;
     [[nodiscard]] const std::vector<std::byte>& build_id() const noexcept { return build_id_; }
 
-    /// Throws: the file says what cannot be.
+    /// Throws: the file contains an impossible value.
     [[noreturn]] void damaged(const char* where) const;
 
 private:
@@ -107,18 +108,18 @@ private:
     std::vector<std::byte> build_id_;
 };
 
-/// A note in a section: its owner's name, its type, and what it says.
+/// A note in a section: its owner's name, its type, and its contents.
 struct note {
     std::string_view owner;
     std::uint32_t type = 0;
     std::span<const std::byte> text;
 };
-/// The next note of those in `from`, which is shortened by it; nothing at the end, and where a note
+/// Returns the first note in `from`, and removes it from there. Empty at the end, and if a note
 /// would not end within `from`.
 [[nodiscard]] std::optional<note> next_note(std::span<const std::byte>& from);
 
-/// The file with the symbols and types that were taken out of this one, by build id or debuglink,
-/// where Debian, Fedora and gdb look for it. Nothing if there is none that is this file's.
+/// The separate file with this file's symbols and types, found by build id or debuglink, where
+/// Debian, Fedora and gdb look for it. Empty if no file there belongs to this one.
 [[nodiscard]] std::optional<std::string> debug_file_of(const elf_file& of);
 
 }  // namespace trace_clauses

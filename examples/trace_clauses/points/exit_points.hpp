@@ -3,17 +3,17 @@
 #pragma once
 
 /// @file
-/// Which functions' exits can be traced: those that are entered with the address to return to on
-/// top of the stack. Where it is not known by which instructions a function returns, both sources
-/// take that word for it and change what is there, or what is at that address; at any other place
-/// this would destroy the program's data.
+/// Finds the functions whose exits can be traced: those entered with their return address on top of
+/// the stack. If the instructions by which a function returns are unknown, both sources rely on
+/// this word, and change it or the code at that address. At any other place this would destroy the
+/// program's data.
 /// @code
 ///   exit_points exits(file);
 ///   if (const char* why = exits.refusal(function)) leave_out(function, why);
 ///   const auto places = exits.places(function);
 /// @endcode
-/// The file's unwind information says it (.eh_frame, .debug_frame), or its DWARF that a function
-/// begins there.
+/// The evidence is the file's unwind information (.eh_frame, .debug_frame), or DWARF showing that a
+/// function begins there.
 
 #include <elfutils/libdw.h>
 
@@ -27,22 +27,22 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once.
+/// To be used by one thread at a time.
 class exit_points {
 public:
-    /// Throws std::runtime_error, "FILE: cause", if it cannot be read any more.
+    /// Throws std::runtime_error, "FILE: cause", if the file can no longer be read.
     explicit exit_points(const program_file& of);
 
-    /// Why its exits are no trace points; null: they are.
+    /// Why its exits cannot be traced; null: they can.
     [[nodiscard]] const char* refusal(const program_function& of);
-    /// By which instructions a function returns. If it is refused, only what is told of its entry
-    /// counts.
+    /// The instructions by which a function returns. If its exits are refused, only the properties
+    /// of its entry are valid.
     [[nodiscard]] return_places::result places(const program_function& of) {
         return places_.of(of);
     }
 
 private:
-    /// Where functions begin, and what other parts they have.
+    /// Finds where functions begin, and their other parts.
     void find_entries();
     void add_function(Dwarf_Die& one);
 
@@ -51,7 +51,8 @@ private:
     return_places places_;
     bool entries_are_known_ = false;
     std::set<std::uint64_t> entries_;
-    std::set<std::uint64_t> parts_;  // where those of functions begin that are not their entries
+    std::set<std::uint64_t> parts_;  // the beginnings of functions' parts that are not their
+                                     // entries
 };
 
 }  // namespace trace_clauses

@@ -57,7 +57,7 @@ void need_fields(const specification& what, std::size_t count, const char* form)
     }
 }
 
-/// Which processes: nothing for any.
+/// The process; empty for any.
 [[nodiscard]] std::optional<pid_t> process_of(const specification& what) {
     const std::string_view text = what.fields()[1];
     if (text == "*") return std::nullopt;
@@ -71,7 +71,7 @@ void need_fields(const specification& what, std::size_t count, const char* form)
     return process;
 }
 
-/// Whether at entry, at exit, or at both.
+/// Entry, exit, or both.
 struct places {
     bool entry = false;
     bool exit = false;
@@ -115,7 +115,8 @@ struct places {
     return found;
 }
 
-/// Functions and at how many places each is inlined. `how`: "also " if they have code of their own.
+/// Functions, and the number of places where each is inlined. `how`: "also " if they also have
+/// ordinary code.
 [[nodiscard]] std::string told_as_inlined(
     const std::vector<std::pair<std::string, std::size_t>>& functions, std::string_view how) {
     std::size_t places = 0;
@@ -177,7 +178,7 @@ std::vector<const candidate*> point_finder::named(std::string_view object,
         look(*asked_for_.back());
     };
     if (process) {
-        // Another one than those that were given.
+        // A process other than the given ones.
         for (candidate& one : files_of_process(*process).files) remember(std::move(one));
     } else if (by_path && fs::exists(fs::path(object))) {
         asked_for_.push_back(
@@ -191,7 +192,7 @@ void point_finder::no_such_object(std::string_view object) const {
     std::set<std::string> names;
     const bool by_path = object.find('/') != std::string_view::npos;
     for (const candidate& one : among_.files) names.insert(by_path ? one.path : name_of(one.path));
-    // It may be one that is known, and cannot be traced.
+    // The specification may name a known function that cannot be traced.
     std::string why;
     for (const std::string& each : among_.notes) {
         if (each.find(object) != std::string::npos) why = "; " + each;
@@ -263,11 +264,11 @@ point_finder::result point_finder::find_functions(const specification& what) {
     const places at = places_of(what.fields()[4]);
     result found;
     const auto all = objects(what, found);
-    const std::size_t notes_of_files = found.notes.size();    // those that cannot be read
-    std::map<std::string, std::vector<std::string>> refused;  // exits, by the cause
+    const std::size_t notes_of_files = found.notes.size();    // files that cannot be read
+    std::map<std::string, std::vector<std::string>> refused;  // exits, by cause
     constexpr std::size_t most_overloads = 20;
     std::set<std::string> overloads;
-    std::vector<std::pair<std::string, std::size_t>> also_inlined;  // and at how many places
+    std::vector<std::pair<std::string, std::size_t>> also_inlined;  // with the number of places
     std::vector<std::string> repeated;                              // entries
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {

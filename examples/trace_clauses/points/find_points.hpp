@@ -40,42 +40,45 @@ struct trace_point {
     enum class kind : std::uint8_t { function, probe, system_call };
 
     kind is = kind::function;
-    std::vector<std::string> fields{};  ///< as a specification of this point alone has them
-    std::string file{};                 ///< of a function or probe: where it is read and traced
-    std::uint64_t offset = 0;           ///< in that file; of a system call, its number
+    std::vector<std::string> fields{};  ///< in the form of a specification of this point alone
+    std::string file{};                 ///< for a function or probe: the path for reading and
+                                        ///< tracing
+    std::uint64_t offset = 0;           ///< in that file; for a system call, its number
     program_mode mode = program_mode::lp64;
     bool at_return = false;
-    std::uint64_t semaphore_offset = 0;       ///< of a probe, in the file; 0: there is none
-    std::vector<usdt_argument> arguments{};   ///< of a probe
-    std::optional<pid_t> process{};           ///< nothing: any
-    std::uint64_t address = 0;                ///< of a function, as the file has it
-    bool is_local = false;                    ///< of a function that no other file can call
-    std::vector<std::uint64_t> returns{};     ///< of an exit: the offsets of its `ret` instructions
-    const char* returns_elsewhere = nullptr;  ///< of an exit: why these are not known
-    std::vector<std::uint64_t> jumps{};  ///< of an exit: the offsets of jumps that may leave it
-    bool repeats_entry = false;          ///< of a function that jumps to its first instruction
-    std::shared_ptr<const program_file> program{};  ///< of a function or probe
+    std::uint64_t semaphore_offset = 0;       ///< for a probe, in the file; 0: there is none
+    std::vector<usdt_argument> arguments{};   ///< for a probe
+    std::optional<pid_t> process{};           ///< empty: any
+    std::uint64_t address = 0;                ///< for a function, as in the file
+    bool is_local = false;                    ///< for a function that no other file can call
+    std::vector<std::uint64_t> returns{};     ///< for an exit: the offsets of its `ret`
+                                              ///< instructions
+    const char* returns_elsewhere = nullptr;  ///< for an exit: why these are not known
+    std::vector<std::uint64_t> jumps{};  ///< for an exit: the offsets of jumps that may leave the
+                                         ///< function
+    bool repeats_entry = false;          ///< for a function that jumps to its first instruction
+    std::shared_ptr<const program_file> program{};  ///< for a function or probe
 
     /// "@@uft:*:libc.so.6:malloc:entry".
     [[nodiscard]] std::string text() const;
 };
 
-/// "first", or "first and 3 more": of so many, in messages.
+/// "first", or "first and 3 more": a shortened list for messages.
 [[nodiscard]] std::string with_others(std::string first, std::size_t all);
 
-/// Opens each file once, and only if its name is asked for. Not for two threads at once.
+/// Opens each file once, and only if a specification names it. To be used by one thread at a time.
 class point_finder {
 public:
     struct result {
         std::vector<trace_point> points{};
-        std::vector<std::string> notes{};  ///< what is left out, and why
+        std::vector<std::string> notes{};  ///< what is omitted, and why
     };
 
     explicit point_finder(candidates among) : among_(std::move(among)) {}
     [[nodiscard]] const candidates& among() const noexcept { return among_; }
 
-    /// Each point once, by file and offset. Throws std::runtime_error, which says what is wrong
-    /// with the specification, or what there is, if it means no point.
+    /// Returns each point once, by file and offset. Throws std::runtime_error if the specification
+    /// is invalid or matches nothing; the message then lists similar names.
     [[nodiscard]] result find(const trace_ring::point::specification& what);
 
 private:
@@ -92,14 +95,14 @@ private:
     [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
                                                       std::optional<pid_t> process);
     [[nodiscard]] const inlined_calls& inlined_in(const program_file& of);
-    /// Why it is no exit; null: it is one.
+    /// Returns why it cannot be traced as an exit, or null.
     [[nodiscard]] const char* make_exit(trace_point& into, const program_file& in,
                                         const program_function& of);
     [[nodiscard]] exit_points& exits_of(const program_file& of);
     [[noreturn]] void no_such_object(std::string_view object) const;
 
     candidates among_;
-    std::vector<std::unique_ptr<candidate>> asked_for_;                 // beside those
+    std::vector<std::unique_ptr<candidate>> asked_for_;                 // in addition to those
     std::map<std::string, std::shared_ptr<const program_file>> files_;  // null: it cannot be read
     std::map<std::string, std::string> unreadable_;
     std::map<const program_file*, std::unique_ptr<exit_points>> exits_;

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// At how many places a program has the code of a function in place of a call of it: there its
-/// entry and its exit do not fire.
+/// Counts the places where a program contains an inlined copy of a function. The function's entry
+/// and exit do not fire there.
 /// @code
 ///   inlined_calls calls(file);
-///   if (const std::size_t places = calls.of(function.names)) tell(places);
+///   if (const std::size_t places = calls.of(function.names)) report(places);
 /// @endcode
-/// As the program's DWARF lists them (DW_TAG_inlined_subroutine).
+/// The program's DWARF lists these places (DW_TAG_inlined_subroutine).
 
 #include <elfutils/libdw.h>
 
@@ -25,22 +25,23 @@
 
 namespace trace_clauses {
 
-/// Looks at all of a file's functions at once. Memory and time: linear, and bounded.
+/// Examines all functions of a file in one pass. Memory and time are linear, and bounded.
 class inlined_calls {
 public:
-    /// A file that cannot be read any more has none.
+    /// A file that can no longer be read has no inlined calls.
     explicit inlined_calls(const program_file& of);
 
-    /// Of a function, by any of its names.
+    /// For a function, by any of its names.
     [[nodiscard]] std::size_t of(std::span<const std::string> names) const;
-    /// Functions that match, as C++ names them or as they are linked, and how many places each has.
+    /// The matching functions, by their C++ name or linker symbol, with the number of places of
+    /// each.
     [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> matching(
         std::string_view glob) const;
 
 private:
     void look_at_children(Dwarf_Die& of, int depth);
 
-    std::size_t left_ = std::size_t{1} << 24;  // entries that are looked at
+    std::size_t left_ = std::size_t{1} << 24;  // remaining number of DWARF entries to examine
     std::unordered_map<std::string, std::size_t> places_;
 };
 

@@ -22,7 +22,7 @@ namespace {
     using flow = instruction::flow;
     const bool has_target = one.raw.imm[0].is_relative != 0;
     const bool is_far = one.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
-    // Intel and AMD differ in what a prefix of the operand's size means to branches.
+    // Intel and AMD interpret an operand size prefix of branches differently.
     const bool is_short = one.operand_width == 16;
     switch (one.meta.category) {
         case ZYDIS_CATEGORY_RET:
@@ -86,7 +86,7 @@ std::optional<instruction> instruction_decoder::operator()(std::span<const std::
 
 namespace {
 
-/// Reads the instructions before an indirect jump backwards.
+/// Reads the instructions before an indirect jump, backwards.
 class table_search {
 public:
     table_search(const ZydisDecoder& decoder, program_mode mode, std::span<const instruction> all,
@@ -113,14 +113,14 @@ private:
         return ZYAN_SUCCESS(
             ZydisDecoderDecodeFull(&decoder_, at.data(), at.size(), &one_, operands_.data()));
     }
-    /// Whether the instruction that follows is executed next, perhaps.
+    /// Returns whether the following instruction may be executed next.
     [[nodiscard]] bool goes_on(std::size_t i) const noexcept {
         using flow = instruction::flow;
         const flow is = all_[i].is;
         return is == flow::other || is == flow::nop || is == flow::conditional_jump ||
                is == flow::push || is == flow::pop;
     }
-    /// A register whose low half is written has been written.
+    /// Writing the low half of a register writes the register.
     [[nodiscard]] ZydisRegister whole(ZydisRegister part) const noexcept {
         return ZydisRegisterGetLargestEnclosing(
             wide_ ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32, part);
@@ -136,7 +136,7 @@ private:
         const auto all = static_cast<std::uint64_t>(number);
         return wide_ ? all : all & 0xFFFFFFFFU;
     }
-    /// An element of an array of addresses, which is at an address that the instruction has.
+    /// The address is an element of an array of addresses, whose address is in the instruction.
     [[nodiscard]] std::vector<jump_table> element(const ZydisDecodedOperand& of) const {
         if (of.type != ZYDIS_OPERAND_TYPE_MEMORY || of.mem.base != ZYDIS_REGISTER_NONE ||
             of.mem.scale != (wide_ ? 8 : 4) || of.mem.disp.has_displacement == 0)
@@ -157,12 +157,13 @@ private:
         }
         return {};
     }
-    /// The sum of a table's address and the distance that the table has: in code that may be
-    /// loaded anywhere. The table's address may be in a register since long.
+    /// The address is the sum of a table's address and a distance from the table, as in
+    /// position-independent code. The table's address may have been loaded into its register much
+    /// earlier.
     [[nodiscard]] std::vector<jump_table> sum(std::size_t addition) {
         for (std::size_t i = addition + 1; i-- > 0 && goes_on(i) && decode(i);) {
             const ZydisDecodedOperand& from = operands_[1];
-            // The distance is loaded before it is added, or by that.
+            // The distance is loaded before the addition, or by it.
             const bool loads = i == addition || one_.mnemonic == ZYDIS_MNEMONIC_MOV ||
                                one_.mnemonic == ZYDIS_MNEMONIC_MOVSXD;
             if (!loads || from.type != ZYDIS_OPERAND_TYPE_MEMORY ||

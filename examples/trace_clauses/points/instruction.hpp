@@ -3,12 +3,13 @@
 #pragma once
 
 /// @file
-/// Instructions of x86-64 and i386, as far as they decide where a function's code goes on.
+/// Decodes instructions of x86-64 and i386, as far as they determine where a function's code
+/// continues.
 /// @code
 ///   instruction_decoder decode(program_mode::lp64);
 ///   if (const auto one = decode(code, address)) next = address + one->length;
 /// @endcode
-/// Zydis decodes them.
+/// Based on Zydis.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace trace_clauses {
 
 struct instruction {
     enum class flow : std::uint8_t {
-        other,  ///< the next one follows
+        other,  ///< continues at the next one
         call,   ///< of `target`
         indirect_call,
         jump,              ///< to `target`
@@ -34,7 +35,7 @@ struct instruction {
         nop,
         push,
         pop,
-        foreign,  ///< leads where user code of this mode does not go: far jumps, iret and the like
+        foreign,  ///< continues where user code of this mode does not: far jumps, iret and similar
     };
     std::uint64_t address = 0;
     std::uint64_t target = 0;
@@ -42,15 +43,15 @@ struct instruction {
     flow is = flow::other;
 };
 
-/// Where an indirect jump may find its target, if it is by a table.
+/// A table in which an indirect jump may find its target.
 struct jump_table {
     std::uint64_t address = 0;
-    bool is_relative = false;  ///< entries are 32-bit distances; otherwise addresses
-    /// Of i386, and relative: `address`, and what the entries say, is an offset from the GOT.
+    bool is_relative = false;  ///< entries are 32-bit distances; otherwise they are addresses
+    /// For relative tables of i386: `address` and the entries are offsets from the GOT.
     bool is_by_got = false;
 };
 
-/// Not for two threads at once.
+/// To be used by one thread at a time.
 class instruction_decoder {
 public:
     explicit instruction_decoder(trace_ring::record::program_mode mode);
@@ -58,13 +59,13 @@ public:
     instruction_decoder(const instruction_decoder&) = delete;
     instruction_decoder& operator=(const instruction_decoder&) = delete;
 
-    /// The instruction that `code` begins with, which is at that address. Nothing: it is none, or
-    /// not all of it is there.
+    /// Decodes the first instruction of `code`, which is located at this address. Empty if it is
+    /// invalid or incomplete.
     [[nodiscard]] std::optional<instruction> operator()(std::span<const std::byte> code,
                                                         std::uint64_t address) const;
-    /// The tables that an indirect jump may use, by the ways in which gcc and clang do that; empty:
-    /// it is none of these ways. `all`: a function's instructions, whose code this is; `jump`:
-    /// which of them. O(n).
+    /// The tables that an indirect jump may use, for the instruction sequences that gcc and clang
+    /// generate. Empty: another sequence. `all`: the instructions of the function; `jump`: the
+    /// index of the jump. O(n).
     [[nodiscard]] std::vector<jump_table> tables_of(std::size_t jump,
                                                     std::span<const instruction> all,
                                                     std::span<const std::byte> code) const;

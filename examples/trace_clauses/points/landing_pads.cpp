@@ -15,14 +15,14 @@
 namespace trace_clauses {
 namespace {
 
-/// How a common entry (CIE) says that its functions' entries have their pointers.
+/// The pointer encodings that a common entry (CIE) defines for its functions' entries.
 struct encodings {
     std::uint8_t function = DW_EH_PE_absptr;
     std::uint8_t table = DW_EH_PE_omit;
-    bool has_size = false;  // of what lies before the instructions
+    bool has_size = false;  // of the data before the instructions
 };
 
-/// Pointers of a section, one after the other.
+/// Reads the pointers of a section one after another.
 class pointer_reader {
 public:
     pointer_reader(const std::uint8_t* begin, const std::uint8_t* end, std::uint64_t address,
@@ -30,7 +30,7 @@ public:
         : at_(begin), end_(end), address_(address), wide_(wide) {}
 
     [[nodiscard]] const std::uint8_t* at() const noexcept { return at_; }
-    /// As it is in the file. Nothing: it is cut off, or in no form that is known here.
+    /// The value as stored in the file. Empty if it is truncated or in an unknown form.
     [[nodiscard]] std::optional<std::uint64_t> raw(std::uint8_t encoding) {
         std::size_t bytes = 0;
         bool is_signed = false;
@@ -70,7 +70,7 @@ public:
         const std::uint64_t sum = *value + (relative_to == DW_EH_PE_pcrel ? here : 0);
         return wide_ ? sum : sum & 0xFFFFFFFFU;
     }
-    /// A number of 7 bits a byte; false if it is cut off.
+    /// Skips a number with 7 bits per byte (LEB128). Returns false if it is truncated.
     [[nodiscard]] bool skip_number() {
         while (at_ != end_) {
             ++address_;

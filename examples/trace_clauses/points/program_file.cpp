@@ -32,7 +32,7 @@ namespace {
     return name.starts_with("_Z") || name.starts_with("_R");
 }
 
-/// How often a name says a part of itself again: S_, S0_, T_, T1A_.
+/// How often a name refers back to one of its parts: S_, S0_, T_, T1A_.
 [[nodiscard]] std::size_t references_in(std::string_view name) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < name.size(); ++i) {
@@ -47,8 +47,8 @@ namespace {
     return count;
 }
 
-/// Without what compilers add to a name, and nobody writes: to tell ABIs apart,
-/// "f[abi:cxx11](int)", and in Rust's older names a hash, "shop::handle::h0123456789abcdef".
+/// Removes the parts of a name that compilers add and users do not write: ABI tags,
+/// "f[abi:cxx11](int)", and the hash of older Rust names, "shop::handle::h0123456789abcdef".
 [[nodiscard]] std::string without_tags(std::string name) {
     constexpr std::string_view hash = "::h";
     constexpr std::size_t digits = 16;
@@ -68,7 +68,7 @@ namespace {
     return name;
 }
 
-/// Where what begins with the < at `at` ends; npos: it does not.
+/// The end of the bracket that begins with the < at `at`; npos: it does not end.
 [[nodiscard]] std::size_t behind_angles(const std::string& name, std::size_t at) {
     std::size_t depth = 0;
     for (; at < name.size(); ++at) {
@@ -78,15 +78,15 @@ namespace {
     }
     return std::string::npos;
 }
-/// A Rust method as it is written: "<m::Order<u64>>::handle" is m::Order<u64>::handle. Those of a
-/// trait stay "<m::Order as m::Trait>::handle".
+/// A Rust method in its source form: "<m::Order<u64>>::handle" becomes m::Order<u64>::handle.
+/// Methods of a trait stay "<m::Order as m::Trait>::handle".
 [[nodiscard]] std::string as_in_source(std::string name) {
     if (!name.starts_with('<')) return name;
     const std::size_t end = behind_angles(name, 0);
     if (end == std::string::npos || name.find(" as ") < end) return name;
     return name.substr(1, end - 2) + name.substr(end);
 }
-/// Without "<u64>" and "::<u64>", as it stands where it is defined.
+/// Removes "<u64>" and "::<u64>", which are not in the definition.
 [[nodiscard]] std::string without_generics(std::string name) {
     for (std::size_t at = 1; (at = name.find('<', at)) != std::string::npos;) {
         const std::size_t end = behind_angles(name, at);
@@ -98,7 +98,7 @@ namespace {
     return name;
 }
 
-/// The demangler tells what a template function returns, and of no other: "int twice<int>(int)" is
+/// The demangler prints the result type of template functions only: "int twice<int>(int)" becomes
 /// "twice<int>(int)".
 [[nodiscard]] std::string without_result(const std::string& name) {
     std::size_t end = name.rfind(')');
@@ -107,7 +107,7 @@ namespace {
         if (depth == 0) break;
         if (end == 0) return name;
     }
-    // Behind the template's arguments; those of an operator's sign are none.
+    // After the template's arguments. The < of an operator's name does not start arguments.
     if (end == std::string::npos || end == 0 || name[end - 1] != '>') return name;
     int depth = 0;
     for (std::size_t at = end; at-- > 0;) {
@@ -119,7 +119,7 @@ namespace {
     return name;
 }
 
-/// What the author of a program may mean: a name as it stands in the source, or a pattern.
+/// A function name as a user writes it: a source name or a pattern.
 class wanted_name {
 public:
     explicit wanted_name(std::string_view glob)
@@ -128,9 +128,9 @@ public:
           with_parameters_(glob_ + "(*)*"),
           in_source_(as_in_source(glob_)) {}
 
-    /// A name as the linker has it.
+    /// Matches a linker symbol.
     [[nodiscard]] bool matches(std::string_view name) const { return matches_glob(glob_, name); }
-    /// As the demangler writes it.
+    /// Matches a demangled name.
     [[nodiscard]] bool matches_written(const std::string& written, bool is_rust) const {
         if (is_one_of(written)) return true;
         if (is_rust) return matches(without_generics(written)) || matches_glob(in_source_, written);
@@ -139,7 +139,7 @@ public:
     }
 
 private:
-    /// With its parameters or without. A name with "[3]" in it is first of all itself.
+    /// Matches with or without parameters. A name with "[3]" in it is also taken literally.
     [[nodiscard]] bool is_one_of(const std::string& name) const {
         return name == glob_ || name.starts_with(behind_) || matches_glob(glob_, name) ||
                matches_glob(with_parameters_, name);
@@ -159,7 +159,7 @@ std::string name_reader::operator()(const std::string& name) {
         left_ -= std::min(left_, written.size());
         return written.empty() ? name : as_in_source(std::move(written));
     }
-    // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
+    // The demangler interprets any name as a type: `f`, a C function, as `float`.
     if (!name.starts_with("_Z") || left_ == 0 || references_in(name) > most_references) return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> made(
@@ -170,7 +170,7 @@ std::string name_reader::operator()(const std::string& name) {
     return written;
 }
 
-/// Reads what a program_file has.
+/// Reads the contents of a program_file.
 class program_reader {
 public:
     program_reader(program_file& into, const elf_file& file) : into_(into), file_(file) {}
@@ -178,7 +178,7 @@ public:
     void read() {
         add_symbols(file_);
         if (const auto debug = debug_file_of(file_)) {
-            // What is wrong with that file is no reason not to trace this one.
+            // An invalid file of debug information does not prevent tracing of this one.
             try {
                 add_symbols(elf_file(*debug));
                 into_.debug_file_ = *debug;
@@ -191,7 +191,7 @@ public:
     }
 
 private:
-    /// How a name is preferred: as others can link it, and in the words of its users.
+    /// Orders a function's names: names that others can link first, then the names that users know.
     struct called {
         int rank = 0;
         std::string name;
@@ -231,7 +231,7 @@ private:
         }
         const char* const text = elf_strptr(of.handle(), strings, symbol.st_name);
         if (text == nullptr) of.damaged("a symbol's name");
-        // A file may have one long text that each of its symbols is a part of.
+        // A file may have one long text of which each symbol is a part.
         std::string_view name(text, strnlen(text, longest_name));
         named_ += name.size();
         if (named_ > 16 * (of.size() + file_.size())) of.damaged("its symbols' names");
@@ -303,8 +303,8 @@ private:
             std::memcpy(&value, words.data() + number * width, width);
             return value;
         };
-        // What moved the program's addresses before it is loaded did not know of the note: it holds
-        // where the base was, too.
+        // A tool that moved the program's addresses may have ignored the note, which also stores
+        // the original base.
         const std::uint64_t moved = base && word(1) != 0 ? *base - word(1) : 0;
         const auto address = [&](std::size_t number) {
             const std::uint64_t at = word(number) + moved;
@@ -373,7 +373,7 @@ private:
 
     program_file& into_;
     const elf_file& file_;
-    std::uint64_t named_ = 0;  // bytes of names that were looked at
+    std::uint64_t named_ = 0;  // bytes of names examined so far
     std::map<std::uint64_t, place> places_;
     std::map<std::string, std::uint64_t, std::less<>> variables_;
 };

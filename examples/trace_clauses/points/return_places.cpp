@@ -128,7 +128,7 @@ return_places::piece return_places::decoded(const program_function& one) const {
 }
 
 const char* return_places::doubt_of(const program_function& one, pieces& all) {
-    // Without the name of the part that it is in, a landing pad is not found.
+    // A landing pad can only be found if the name of the part that contains it is known.
     if (program_.stripped() && pads_.may_be_in(one.address)) return unknown_parts;
     all.push_back(decoded(one));
     if (!all.front().is_complete) return unknown_code;
@@ -170,7 +170,7 @@ const char* return_places::doubt_of_stack(const piece& one) const {
     const auto& all = one.instructions;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const instruction& at = all[i];
-        // Code that may be loaded anywhere asks where it is by a call of the next instruction.
+        // Position-independent code finds its own address by calling the next instruction.
         const bool asks_where =
             i + 1 < all.size() && all[i + 1].is == flow::pop && at.target == all[i + 1].address;
         if (at.is == flow::call && at.target == morestack_) return moves_stack;
@@ -205,7 +205,7 @@ const char* return_places::doubt_of_jumps(const piece& one, const pieces& all) c
         if (into == all.end()) return goes_on_elsewhere;
         if (!into->has_instruction_at(at.target)) return unknown_code;
     }
-    // Behind the last instruction, the next function follows.
+    // After the last instruction, execution continues in the next function.
     const auto last = std::find_if(one.instructions.rbegin(), one.instructions.rend(),
                                    [](const instruction& at) { return at.is != flow::nop; });
     if (last == one.instructions.rend()) return goes_on_elsewhere;
@@ -237,7 +237,8 @@ bool return_places::is_switch(std::size_t jump, const piece& one, const pieces& 
 }
 
 void return_places::look_around(const program_function& one) {
-    // What assemblers write in one file is near; compilers do not jump into other functions.
+    // Functions that an assembler file connects by jumps are near each other. Compilers do not jump
+    // into other functions.
     constexpr std::uint64_t near = std::uint64_t{64} << 10;
     const auto functions = program_.functions();
     auto at = std::lower_bound(
@@ -274,7 +275,7 @@ const char* return_places::doubt_of_entries(const pieces& all) {
                                            });
         if (next != functions.end() && next->address < one.address + one.size)
             return entered_elsewhere;
-        // Nor may it lie in another one, which goes on into it.
+        // The function must not be inside another one that continues into it.
         constexpr int most_around = 8;
         auto before = std::prev(next);
         for (int i = 0; i < most_around && before != functions.begin(); ++i) {

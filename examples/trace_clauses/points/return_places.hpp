@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Where functions return: their `ret` instructions. An exit point there changes neither the stack
-/// nor the address to return to, so that exceptions, longjmp and several stacks work as ever.
+/// Finds the `ret` instructions of functions. An exit point there changes neither the stack nor the
+/// return address, so exceptions, longjmp and multiple stacks are not affected.
 /// @code
 ///   return_places places(program, file, rules);
 ///   const auto found = places.of(function);
@@ -26,34 +26,35 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once. What it is made of must outlive it.
+/// To be used by one thread at a time. The objects that it is constructed from must outlive it.
 class return_places {
 public:
     struct result {
         std::vector<std::uint64_t> offsets{};  ///< in the file
-        const char* doubt = nullptr;           ///< why it may leave at other places, too
+        const char* doubt = nullptr;           ///< why the function may also leave at other places
         bool repeats_entry = false;            ///< it jumps to its first instruction
-        std::vector<std::uint64_t> jumps{};    ///< offsets of those that may lead out of it
+        std::vector<std::uint64_t> jumps{};    ///< offsets of jumps that may leave the function
     };
 
     return_places(const program_file& of, const elf_file& file, unwind_rules& rules);
 
     /// Decodes the function, its parts, and the functions around them, each of these once: linear
-    /// in their sizes. Without doubt and without places, it never returns.
+    /// in their sizes. A function without doubt and without places never returns.
     [[nodiscard]] result of(const program_function& one);
 
 private:
-    /// The code of a function, or of a part of it that lies elsewhere.
+    /// The code of a function, or of a separate part of it.
     struct piece {
         const program_function* from = nullptr;
         std::vector<std::byte> code{};
         std::vector<instruction> instructions{};
-        bool is_complete = false;  ///< all of it is instructions
+        bool is_complete = false;  ///< it consists of instructions only
 
         [[nodiscard]] bool holds(std::uint64_t address) const noexcept {
             return address - from->address < from->size;
         }
-        /// Also behind a lock prefix: programs of one thread jump over it.
+        /// Also finds an instruction after a lock prefix: single-threaded programs jump over the
+        /// prefix.
         [[nodiscard]] bool has_instruction_at(std::uint64_t address) const noexcept;
         [[nodiscard]] bool jumps_into(const program_function& other) const noexcept;
     };
@@ -62,7 +63,7 @@ private:
     [[nodiscard]] std::vector<std::uint64_t> jumps_out_of(const pieces& all) const;
 
     [[nodiscard]] piece decoded(const program_function& one) const;
-    // Each returns why there is doubt; null: there is none.
+    // Each returns the reason for doubt, or null.
     [[nodiscard]] const char* doubt_of(const program_function& one, pieces& all);
     [[nodiscard]] const char* add_parts(pieces& all) const;
     [[nodiscard]] const char* doubt_of_stack(const piece& one) const;
@@ -70,7 +71,7 @@ private:
     [[nodiscard]] const char* doubt_of_entries(const pieces& all);
 
     [[nodiscard]] bool is_switch(std::size_t jump, const piece& one, const pieces& all) const;
-    /// Notes which jumps lead out of the functions that are near.
+    /// Collects the jumps that leave the functions nearby.
     void look_around(const program_function& one);
 
     const program_file& program_;

@@ -18,21 +18,20 @@
 namespace trace_clauses {
 namespace {
 
-/// Those by which a program has several stacks in one thread. A stack for signals may be above the
-/// other one: then the kernel takes all functions on that for left.
+/// Functions by which a program uses several stacks in one thread. If a signal stack is above the
+/// other stack, the kernel considers all functions on the other stack as left.
 constexpr std::array<std::string_view, 11> moving_stacks{
     "makecontext",    "swapcontext",      "setcontext",
     "sigaltstack",    "jump_fcontext",    "make_fcontext",
     "ontop_fcontext", "__morestack",      "__splitstack_makecontext",
     "coro_transfer",  "runtime.morestack"};
-/// Those that follow the addresses to return to: for exceptions, threads that end, and stacks that
-/// are shown.
+/// Functions that follow return addresses: for exceptions, ending threads, and printing stacks.
 constexpr std::array<std::string_view, 12> unwinding{
     "__gxx_personality_v0",   "_Unwind_Resume",       "rust_eh_personality", "__cxa_throw",
     "_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Backtrace",   "backtrace",
     "pthread_exit",           "pthread_cancel",       "rust_panic",          "unw_step"};
 
-/// Which of these functions a file has or calls; empty: none.
+/// Returns which of these functions a file defines or calls; empty: none.
 [[nodiscard]] std::string function_of(const elf_file& file,
                                       std::span<const std::string_view> wanted) {
     std::string found;
@@ -67,12 +66,12 @@ constexpr std::array<std::string_view, 12> unwinding{
     return found;
 }
 
-/// "shop has WHAT", what `look` says of the first file for which that is not empty.
+/// "shop has WHAT", with the first result of `look` that is not empty.
 template <class Look>
 [[nodiscard]] std::string first_of(const std::vector<candidate>& files,
                                    const std::set<std::string>& exits, Look look) {
     std::set<::pid_t> processes;
-    std::set<std::string> suspects = exits;  // what is not among the files, too
+    std::set<std::string> suspects = exits;  // also files that are not in the list
     for (const candidate& each : files) {
         if (exits.contains(each.opened))
             processes.insert(each.processes.begin(), each.processes.end());
@@ -93,7 +92,7 @@ template <class Look>
             const std::string found = look(elf_file(each));
             if (!found.empty()) return name + " " + found;
         } catch (const std::runtime_error&) {
-            // It is no program: text of a font, and the like, is mapped, too.
+            // Not a program: fonts and other data are also mapped.
         }
     }
     return {};

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Programs that have several stacks in a thread or follow addresses to return to, which the
-/// kernel's return probes would end.
+/// Detects programs that use several stacks in a thread or follow return addresses. The kernel's
+/// return probes would end them.
 /// @code
 ///   if (const std::string why = moves_stacks(files); !why.empty()) refuse(why);
 /// @endcode
@@ -17,24 +17,23 @@
 
 namespace trace_clauses {
 
-/// Which of the files in processes that have one of `exits`, files that have exit points, moves
-/// stacks, or addresses to return to, and by what. Empty: none does. What cannot be read does not;
-/// this process, whose files these may be, does not. O(n) in the symbols.
+/// Returns which file moves stacks or return addresses, and by which function, among the files of
+/// processes that have one of `exits` (files with exit points). Empty: no file does. Unreadable
+/// files and this process are ignored. O(n) in the symbols.
 [[nodiscard]] std::string moves_stacks(const std::vector<candidate>& files,
                                        const std::set<std::string>& exits);
 
-/// The same of what follows the addresses to return to: where these are the kernel's, an exception
-/// that is thrown through such a function ends the program, and stacks are shown otherwise.
+/// The same for functions that follow return addresses. If these addresses are the kernel's, an
+/// exception thrown through such a function ends the program, and printed stacks are wrong.
 [[nodiscard]] std::string unwinds_stacks(const std::vector<candidate>& files,
                                          const std::set<std::string>& exits);
 
-/// The same of what looks for leaks where the program ends, which is not possible under ptrace:
-/// then the program fails.
+/// The same for leak checkers, which run when the program ends and fail under ptrace.
 [[nodiscard]] std::string checks_leaks(const std::vector<candidate>& files,
                                        const std::set<std::string>& traced);
 
-/// Whether the stacks of a program move while functions are on them: Go's, and split ones. False,
-/// too, if it cannot be read.
+/// Returns whether a program moves its stacks while functions are on them: Go, and split stacks.
+/// Also false if the file cannot be read.
 [[nodiscard]] bool copies_stacks(const std::string& file);
 
 }  // namespace trace_clauses

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The system calls of Linux by name and number, for programs of both modes, which have tables of
-/// their own: number 3 is `close` of a 64-bit program, and `read` of a 32-bit one.
+/// The system calls of Linux by name and number, for both modes, which have separate tables: number
+/// 3 is `close` in a 64-bit program and `read` in a 32-bit one.
 /// @code
 ///   for (const auto& each : system_calls(program_mode::ilp32)) show(each.name, each.number);
 /// @endcode
@@ -24,9 +24,9 @@ struct system_call {
     std::uint32_t number = 0;
 };
 
-/// By number; as the headers had them with which this was built.
+/// Ordered by number. From the kernel headers that this was built with.
 [[nodiscard]] std::span<const system_call> system_calls(program_mode mode) noexcept;
-/// Empty if there is none of that number.
+/// Empty if no call has that number.
 [[nodiscard]] std::string_view name_of_system_call(program_mode mode,
                                                    std::uint32_t number) noexcept;
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// How a program describes its stack frames (.eh_frame, .debug_frame): where a function's frame is
-/// and where it returns to.
+/// A program's description of its stack frames (.eh_frame, .debug_frame): where a function's frame
+/// is, and where it returns to.
 /// @code
 ///   unwind_rules rules(file);
 ///   if (rules.is_entered_by_call(address)) may_await_return(address);
@@ -20,27 +20,29 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once. The files must outlive it.
+/// To be used by one thread at a time. The files must outlive it.
 class unwind_rules {
 public:
-    /// `debug`: beside that file's .eh_frame, .debug_frame; null: there is none.
+    /// `debug`: the source of .debug_frame, in addition to the file's .eh_frame; null: none.
     explicit unwind_rules(const elf_file& of, Dwarf* debug = nullptr);
     ~unwind_rules();
     unwind_rules(const unwind_rules&) = delete;
     unwind_rules& operator=(const unwind_rules&) = delete;
 
-    /// Where the caller's frame ends: what a register holds, and so many bytes.
+    /// The end of the caller's frame: a register's value plus a number of bytes.
     struct frame_end {
-        unsigned reg = 0;  ///< by DWARF's number
+        unsigned reg = 0;  ///< DWARF's register number
         std::int64_t offset = 0;
 
         friend bool operator==(const frame_end&, const frame_end&) = default;
     };
-    /// Before the instruction at that address; nothing if the file does not say it so simply.
+    /// The frame end before the instruction at that address; empty if the file describes it in a
+    /// more complex way.
     [[nodiscard]] std::optional<frame_end> frame_end_at(std::uint64_t address);
-    /// Whether the word on top of the stack is the address to return to, before the instruction at
-    /// that address. Not so of the parts of a function that are jumped to with a frame, of where
-    /// programs begin, and of what signals return through. Nothing: the file does not tell.
+    /// Returns whether the return address is on top of the stack before the instruction at that
+    /// address. This is false for parts of a function that are reached by a jump with a frame, for
+    /// program entry points, and for the code through which signal handlers return. Empty: the file
+    /// does not describe it.
     [[nodiscard]] std::optional<bool> is_entered_by_call(std::uint64_t address);
 
 private:

@@ -12,7 +12,7 @@
 namespace trace_clauses {
 namespace {
 
-/// A register as the assembler calls it, and which part of which one that is.
+/// A register by its assembler name, and the part of the register that the name means.
 struct reg_part {
     std::uint8_t number = usdt_argument::none;
     std::uint8_t bytes = 0;
@@ -26,7 +26,7 @@ constexpr std::uint8_t pointer_of_32 = 8;   // eip
     const bool wide = mode == program_mode::lp64;
     // By their numbers in DWARF, of x86-64 and of i386.
     struct known {
-        std::string_view letters;  // without r, e, and of a byte, the last letter
+        std::string_view letters;  // without r and e; for a byte, without the last letter
         std::uint8_t of_64, of_32;
     };
     static constexpr std::array<known, 8> names{{{"ax", 0, 0},
@@ -106,7 +106,7 @@ struct sum {
     return made;
 }
 
-/// What stands between parentheses: "%rax", "%rax,%rbx,4", ",%rbx,8".
+/// Reads the contents of parentheses: "%rax", "%rax,%rbx,4", ",%rbx,8".
 [[nodiscard]] bool read_registers(std::string_view text, program_mode mode, usdt_argument& into) {
     std::array<std::string_view, 3> parts{};
     std::size_t count = 0;
@@ -120,7 +120,7 @@ struct sum {
         if (comma == std::string_view::npos) break;
         text.remove_prefix(comma + 1);
     }
-    // An address is made of registers of the program's width only.
+    // Only registers of the program's full width can form an address.
     const auto whole = [mode](std::string_view name) {
         std::uint8_t found = usdt_argument::none;
         if (!name.starts_with('%')) return found;
@@ -137,7 +137,7 @@ struct sum {
     return true;
 }
 
-/// "4@", "-8@", "8f@": false if it is none of these.
+/// "4@", "-8@", "8f@". Returns false for anything else.
 [[nodiscard]] bool read_size(std::string_view text, usdt_argument& into) {
     if (text.starts_with('-')) {
         into.is_signed = true;
@@ -152,7 +152,7 @@ struct sum {
     return true;
 }
 
-/// Makes a variable's address of `made.value`: relative to where the probe is.
+/// Converts `made.value` to a variable's address, relative to the probe's location.
 [[nodiscard]] bool relate(std::string_view symbol, program_mode mode, std::uint64_t location,
                           const find_symbol& find, usdt_argument& made) {
     constexpr std::string_view from_table = "@GOTOFF";
@@ -198,11 +198,10 @@ struct sum {
     }
     const bool by_pointer = made.reg == pointer_of_64 && mode == program_mode::lp64;
     if (offset->symbol.empty()) {
-        // A number there counts from an instruction that is not known.
+        // A number there would be relative to an unknown instruction.
         return !by_pointer;
     }
-    // What is added to a symbol: nothing, the instruction pointer, or the table that it counts
-    // from.
+    // The base of a symbol: nothing, the instruction pointer, or the table that it is relative to.
     const bool from_table = offset->symbol.ends_with("@GOTOFF");
     if (made.reg != usdt_argument::none && !by_pointer && !from_table) return false;
     return relate(offset->symbol, mode, location, find, made);
@@ -216,7 +215,7 @@ usdt_argument parse_usdt_argument(std::string_view text, program_mode mode, std:
     made.text = text;
     std::string_view operand = text;
     bool known = true;
-    // A symbol has an '@' too, but not after a size.
+    // A symbol may also contain an '@', but not after a size.
     if (const std::size_t at = text.find('@');
         at != std::string_view::npos && at != 0 && (is_digit(text[0]) || text[0] == '-') &&
         text.substr(0, at).find_first_of("($%+") == std::string_view::npos) {
@@ -234,7 +233,7 @@ usdt_argument parse_usdt_argument(std::string_view text, program_mode mode, std:
 
 std::vector<usdt_argument> parse_usdt_arguments(std::string_view text, program_mode mode,
                                                 std::uint64_t location, const find_symbol& find) {
-    constexpr std::size_t most = 64;  // of SystemTap's macros, 12
+    constexpr std::size_t most = 64;  // SystemTap's macros have 12
     std::vector<usdt_argument> made;
     std::size_t begin = 0;
     int depth = 0;

@@ -7,10 +7,10 @@
 /// @code
 ///   address_space memory(4711);
 ///   memory.insert(address).points.push_back(0);
-///   memory.restore();  // as it was
+///   memory.restore();  // removes all breakpoints
 /// @endcode
-/// A breakpoint is an `int3` in place of an instruction's first byte, in memory that is the
-/// process's own: the file that is mapped there stays as it is.
+/// A breakpoint is an `int3` in place of an instruction's first byte, in the process's private
+/// memory. The mapped file does not change.
 
 #include <sys/types.h>
 
@@ -32,8 +32,8 @@ struct mapped_file {
     std::uint64_t end = 0;
     std::uint64_t offset = 0;  ///< in the file
     bool is_code = false;
-    bool is_data = false;  ///< which may be written
-    std::string path{};    ///< as this process finds it
+    bool is_data = false;  ///< it is writable
+    std::string path{};    ///< path as this process can open it
 
     /// Of an offset in the file.
     [[nodiscard]] bool holds(std::uint64_t of) const noexcept {
@@ -44,16 +44,17 @@ struct mapped_file {
 struct breakpoint {
     static constexpr std::size_t most_code = 15;  ///< no instruction is longer
 
-    std::array<std::byte, most_code> code{};  ///< as the program has it
-    std::vector<std::uint32_t> points{};      ///< that fire there
-    std::vector<std::uint32_t> entered{};     ///< those whose functions are entered there
-    bool is_return_site = false;              ///< functions that are awaited return to here
-    bool is_tail_jump = false;                ///< a function that is awaited may go on as another
-    bool is_loader = false;  ///< what is mapped changes before the loader comes by here
+    std::array<std::byte, most_code> code{};  ///< the program's original bytes
+    std::vector<std::uint32_t> points{};      ///< the points that fire there
+    std::vector<std::uint32_t> entered{};     ///< the points whose functions begin there
+    bool is_return_site = false;              ///< traced functions return to this address
+    bool is_tail_jump = false;                ///< a traced function may continue as another
+                                              ///< function here
+    bool is_loader = false;  ///< the dynamic linker passes here before it changes mappings
 };
 
-/// For the thread that traces the process. What is asked of a process that is gone is false, or
-/// empty.
+/// To be used by the thread that traces the process. If the process no longer exists, results are
+/// false or empty.
 class address_space {
 public:
     /// Throws std::runtime_error, in one sentence, if the memory cannot be opened.
@@ -61,9 +62,9 @@ public:
 
     [[nodiscard]] bool read(std::uint64_t at, std::span<std::byte> into) const noexcept;
     [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept;
-    /// Files that are mapped for this process alone.
+    /// The files that are mapped privately.
     [[nodiscard]] std::vector<mapped_file> files() const;
-    /// What the kernel told the program when it was executed: AT_BASE, AT_ENTRY; 0: nothing.
+    /// An entry of the auxiliary vector, AT_BASE or AT_ENTRY; 0: not present.
     [[nodiscard]] std::uint64_t auxiliary(std::uint64_t which) const;
     /// Where the program begins: code that is executed once.
     [[nodiscard]] std::uint64_t entry();
@@ -73,24 +74,25 @@ public:
         const auto found = breakpoints_.find(address);
         return found == breakpoints_.end() ? nullptr : &found->second;
     }
-    /// The same, which is made if there is none; null if that is not possible. Not moved by others.
+    /// The same, but creates a missing breakpoint; null if that is impossible. Other insertions do
+    /// not move it.
     breakpoint* insert(std::uint64_t address);
-    /// Takes an int3 out for a moment, and puts it in again.
+    /// Removes an int3 temporarily, and puts it back.
     void lift(std::uint64_t address, const breakpoint& of) const noexcept;
     void lower(std::uint64_t address) const noexcept;
 
-    /// Tells a probe's authors' code that somebody traces it, until `restore`.
+    /// Increments a probe's semaphore, so that the program's code knows that it is traced, until
+    /// `restore`.
     void raise_semaphore(std::uint64_t address);
 
-    /// Forgets breakpoints whose code has been unmapped, or replaced.
+    /// Removes breakpoints whose code has been unmapped or replaced.
     void forget_replaced();
-    /// What a forked process has: the same, in memory of its own.
+    /// Takes over the breakpoints of a forked process, which are also in its copy of the memory.
     void copy_from(const address_space& parent) {
         breakpoints_ = parent.breakpoints_;
         semaphores_ = parent.semaphores_;
     }
-    /// All of the program's memory is as it would be without us; code that has been replaced
-    /// meanwhile stays as it is.
+    /// Restores all of the program's memory. Code that has been replaced since remains unchanged.
     void restore() noexcept;
 
 private:

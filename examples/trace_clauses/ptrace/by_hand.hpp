@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// Instructions that are done by hand for a thread that stands still before them: those that
-/// functions, and what follows their calls, mostly begin with. A step of the processor would cost
-/// as much as the breakpoint itself.
+/// Emulates instructions for a thread that is stopped before them: those with which functions
+/// usually begin, and those that usually follow their calls. A single step of the processor would
+/// cost as much as the breakpoint itself.
 /// @code
 ///   if (execute_by_hand(code, registers, memory)) set_registers(thread, registers);
 /// @endcode
-/// Source: Intel SDM volume 2. Calls are not among them, and returns only of threads without a
-/// shadow stack, which a hand does not reach.
+/// Source: Intel SDM volume 2. Calls are not emulated, and returns only for threads without a
+/// shadow stack, which a tracer cannot access.
 
 #include <sys/user.h>
 
@@ -42,12 +42,13 @@ public:
           memory_(memory),
           wide_(mode_of(before) == trace_ring::record::program_mode::lp64) {}
 
-    /// Whether it is done: then `registers` are what it leaves; else nothing has changed.
+    /// Returns whether the instruction was emulated. `registers` are then its result; otherwise
+    /// nothing has changed.
     [[nodiscard]] bool execute(thread_registers& registers) {
         if (!instruction() || at_ > code_.size()) return false;
         now_.rip = target_ ? *target_ : now_.rip + at_;
         if (!wide_) now_.rip &= 0xFFFFFFFFU;
-        // What is stored comes last: nothing fails behind it.
+        // The store comes last: nothing can fail after it.
         if (stored_ &&
             !memory_.write(stored_at_, std::as_bytes(std::span(&value_, 1)).first(stored_)))
             return false;
@@ -74,7 +75,7 @@ private:
     [[nodiscard]] static std::uint64_t cut(std::uint64_t value, unsigned bytes) noexcept {
         return bytes == 8 ? value : value & ((std::uint64_t{1} << 8 * bytes) - 1);
     }
-    /// By the machine's numbers.
+    /// By the machine's register numbers.
     [[nodiscard]] unsigned long long& reg(unsigned n) noexcept {
         using field = unsigned long long thread_registers::*;
         constexpr std::array<field, 16> fields{
@@ -89,7 +90,7 @@ private:
 
     // --- The operand in a register or in memory ---
 
-    /// Reads ModRM and what belongs to it; `behind`: bytes of a constant that follows.
+    /// Reads ModRM and the bytes that belong to it. `behind`: bytes of an immediate that follows.
     void operand(unsigned behind) noexcept {
         const unsigned all = byte();
         number_ = (all >> 3 & 7U) | (rex_ & 4U) << 1;
@@ -132,7 +133,7 @@ private:
         if (in_register_) return cut(reg(other_), bytes);
         return load(address_, bytes);
     }
-    /// 4 bytes become the register's low half, and its high one 0.
+    /// Writing 4 bytes clears the register's high half.
     void set(unsigned n, std::uint64_t to) noexcept { reg(n) = cut(to, bytes_); }
     void store(std::uint64_t at, std::uint64_t what, unsigned bytes) noexcept {
         stored_at_ = at;
@@ -152,7 +153,7 @@ private:
 
     // --- What is computed ---
 
-    /// `a` with `b`, of so many bytes, and its flags.
+    /// Computes `a` with `b`, for the given number of bytes, and sets the flags.
     [[nodiscard]] std::uint64_t computed(arithmetic how, std::uint64_t a, std::uint64_t b,
                                          unsigned bytes) noexcept {
         std::uint64_t made = 0;
@@ -190,7 +191,7 @@ private:
         now_.eflags = (now_.eflags & ~all) | flags;
         return made;
     }
-    /// Of the operand and a number, into the operand.
+    /// Computes the operand with a number, and stores the result in the operand.
     [[nodiscard]] bool compute(arithmetic how, std::uint64_t with, unsigned bytes) {
         if (how == arithmetic::adc || how == arithmetic::sbb) return false;
         const auto was = value(bytes);
@@ -250,7 +251,7 @@ private:
             case 0x6A:
                 push(number(opcode == 0x68 ? 4 : 1));
                 return true;
-            case 0x80:  // of a byte, compared only
+            case 0x80:  // byte operand, only compares
                 operand(1);
                 if (in_register_ || (number_ & 7U) != 7) return false;
                 return compute(arithmetic::cmp, number(1), 1);
@@ -309,8 +310,9 @@ private:
                 return false;
         }
     }
-    /// Whether ss is that already. A step would not end behind such an instruction: it would show
-    /// the trap flag to the next one, or meet the breakpoint there.
+    /// Returns whether ss already has this value. A single step would not stop after such an
+    /// instruction: it would show the trap flag to the next instruction, or reach the breakpoint
+    /// there.
     [[nodiscard]] bool is_stack_segment(const std::optional<std::uint64_t>& selector) const {
         return selector && cut(*selector, 2) == cut(now_.ss, 2);
     }
@@ -324,7 +326,7 @@ private:
         if (opcode != 0xB6 && opcode != 0xB7 && opcode != 0xBE && opcode != 0xBF) return false;
         operand(0);
         const unsigned bytes = (opcode & 1U) + 1;
-        // Second bytes of registers, as ah, are not known here.
+        // Second bytes of registers, such as ah, are not supported.
         if (in_register_ && bytes == 1 && !has_rex_ && other_ >= 4) return false;
         return extended(bytes, opcode >= 0xBE);
     }
@@ -344,11 +346,11 @@ private:
         reg(into) = *top;
         return true;
     }
-    /// Also takes so many bytes of arguments.
+    /// Also removes the given number of bytes of arguments.
     [[nodiscard]] bool ret(std::uint64_t arguments) {
         const unsigned word = wide_ ? 8 : 4;
         const auto to = load(now_.rsp, word);
-        // A return to where no program may be is a fault of this instruction.
+        // A return to an invalid address is a fault of this instruction.
         if (!to || *to >> 47 != 0 || memory_.has_shadow_stack()) return false;
         now_.rsp += word + arguments;
         if (!wide_) now_.rsp &= 0xFFFFFFFFU;
@@ -373,8 +375,8 @@ private:
     unsigned rex_ = 0;
     unsigned bytes_ = 4;  // of the operands
     std::size_t at_ = 0;
-    unsigned number_ = 0;  // of the register operand, or which operation it is
-    unsigned other_ = 0;   // of the other one, if that is in a register, too
+    unsigned number_ = 0;  // the register operand, or the number of the operation
+    unsigned other_ = 0;   // the other operand, if it is also a register
     bool in_register_ = false;
     std::uint64_t address_ = 0;
     std::optional<std::uint64_t> target_;
@@ -385,10 +387,11 @@ private:
 
 }  // namespace impl
 
-/// Does the instruction that `code` begins with; false if it is none of those, or its memory is not
-/// there: then nothing has changed. `code` is 15 bytes, or as many as there are. `Memory` reads and
-/// writes the program's: `bool read(std::uint64_t, std::span<std::byte>)`, `bool
-/// write(std::uint64_t, std::span<const std::byte>)`, and `bool has_shadow_stack()`.
+/// Emulates the instruction at the beginning of `code`. Returns false, without any change, if the
+/// instruction is not supported or its memory is not accessible. `code` has 15 bytes, or as many as
+/// there are. `Memory` accesses the program's memory: `bool read(std::uint64_t,
+/// std::span<std::byte>)`, `bool write(std::uint64_t, std::span<const std::byte>)`, and `bool
+/// has_shadow_stack()`.
 template <class Memory>
 [[nodiscard]] bool execute_by_hand(std::span<const std::byte> code, thread_registers& registers,
                                    Memory& memory) {

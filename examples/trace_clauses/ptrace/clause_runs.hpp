@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// The clauses of a session as they run at threads that stand still: what is counted of them, and
-/// what they have recorded.
+/// Runs the clauses of a session for stopped threads, counts the runs, and collects their records.
 /// @code
 ///   runs.fire(thread, registers, function_part::exit, point, &begun);
 ///   runs.read([](const firing_record& of, std::span<const std::byte> output) { ... });
@@ -32,7 +31,7 @@ namespace trace_clauses {
 
 class clause_runs {
 public:
-    /// `stack_bytes`: as kernel_source has it.
+    /// `stack_bytes`: as in kernel_source.
     clause_runs(const point::clauses& session, std::uint32_t stack_bytes)
         : session_(session), counts_(session.size()), stack_bytes_(stack_bytes) {
         const auto asks = [&](std::uint32_t clause, program_mode mode) {
@@ -47,7 +46,8 @@ public:
     [[nodiscard]] std::uint32_t install(std::span<const std::uint32_t> clauses) {
         return session_.install(clauses);
     }
-    /// What a clause keeps of a function that is entered; `point`: where that clause is installed.
+    /// The words that a clause keeps at a function's entry. `point`: the number under which that
+    /// clause is installed.
     [[nodiscard]] kept_words kept(const traced_thread& one, const thread_registers& registers,
                                   std::uint32_t point) const {
         const stopped_firing at(one.tid, one.process, registers, function_part::entry);
@@ -57,7 +57,7 @@ public:
         });
         return made;
     }
-    /// `begun`: of an exit, what was noted where the function was entered; null: nothing.
+    /// `begun`: for an exit, the function's stored entry; null: none.
     void fire(traced_thread& one, const thread_registers& registers, function_part part,
               std::uint32_t point, const entered_call* begun) {
         const stopped_firing at(one.tid, one.process, registers, part, begun);
@@ -95,7 +95,7 @@ public:
                 at.copy_stack(into.subspan(sizeof head + snapshot_at(done.output.size())));
         });
     }
-    /// A firing of the point that is not seen.
+    /// Counts a firing that was missed.
     void drop(std::uint32_t point) {
         for (const std::uint32_t each : session_.at(point)) {
             ++counts_[each].dropped;
@@ -104,10 +104,10 @@ public:
     }
 
     [[nodiscard]] bool any() const noexcept { return !records_.empty(); }
-    /// Whether there is so much that it should be read.
+    /// Returns whether there is so much that it should be read.
     [[nodiscard]] bool much() const noexcept { return records_.size() >= much_words; }
-    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that ran since
-    /// it was read last, in that order. Returns how many.
+    /// Passes each `const firing_record&` recorded since the last call and its output,
+    /// `std::span<const std::byte>`, to the visitor, in order. Returns the number of records.
     template <class Tell>
     std::size_t read(Tell&& tell) {
         std::size_t count = 0;
@@ -133,9 +133,9 @@ private:
     point::clauses session_;
     std::vector<clause_counts> counts_;
     std::uint32_t stack_bytes_;
-    std::vector<std::array<bool, 2>> copies_stack_;  // by the clause, and of 64 and 32 bits
+    std::vector<std::array<bool, 2>> copies_stack_;  // by clause, for 64 and 32 bits
     std::uint64_t dropped_ = 0;
-    std::vector<std::uint64_t> records_;  // each with its length before it
+    std::vector<std::uint64_t> records_;  // each preceded by its length
 };
 
 }  // namespace trace_clauses

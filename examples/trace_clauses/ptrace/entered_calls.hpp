@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// When functions were entered whose returns are awaited, and with which arguments.
+/// The entry times and arguments of functions whose returns are traced.
 /// @code
 ///   calls.enter(point, stack, {now, kept});
 ///   const entered_call begun = calls.leave(point, stack);
@@ -22,7 +22,7 @@
 namespace trace_clauses {
 
 struct entered_call {
-    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns; 0: it is not known
+    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns; 0: unknown
     kept_words kept{};
 
     [[nodiscard]] std::uint64_t elapsed() const noexcept {
@@ -31,15 +31,16 @@ struct entered_call {
     }
 };
 
-/// Of one process: where a call's return address is tells it from all others that have not ended,
-/// whichever thread it ends in.
+/// The calls of one process. The address of its return address identifies a call among all that
+/// have not ended, in whichever thread it ends.
 class entered_calls {
 public:
-    /// What is left by longjmp or an exception stays until another call is there.
+    /// The entry of a call that was left by longjmp or an exception remains until another call
+    /// replaces it.
     void enter(std::uint32_t point, std::uint64_t stack, const entered_call& begun) {
         at_.put({point, stack}, begun);
     }
-    /// What was noted; with faults if its entry was not seen.
+    /// Returns the stored entry. It has faults if the entry was not seen.
     [[nodiscard]] entered_call leave(std::uint32_t point, std::uint64_t stack) {
         return at_.take({point, stack})
             .value_or(entered_call{.time = 0, .kept = {.words = {}, .faults = 1}});

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// The points of a session, and where they are in the memory of the programs that are traced.
+/// The points of a session, and their places in the memory of the traced programs.
 /// @code
 ///   points.add({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid}, 0);
-///   points.set_in(memory, pid);  // and again whenever it has mapped other files
+///   points.set_in(memory, pid);  // repeat when it has mapped other files
 /// @endcode
 
 #include <sys/types.h>
@@ -27,10 +27,12 @@ class placed_points {
 public:
     struct placed {
         attach_point at;
-        std::uint32_t number;                          // in the session
-        bool is_noted;                                 // its function's entries are to be seen, too
-        std::optional<std::uint32_t> entry;            // what keeps words there, in the session
-        std::pair<std::uint64_t, std::uint64_t> file;  // its device, and its number there
+        std::uint32_t number;                          // number in the session
+        bool is_noted;                                 // the entries of its function are also
+                                                       // needed
+        std::optional<std::uint32_t> entry;            // the number, in the session, of the clause
+                                                       // that keeps words there
+        std::pair<std::uint64_t, std::uint64_t> file;  // its device and inode number
     };
 
     void add(const attach_point& at, std::uint32_t number, bool is_noted,
@@ -38,8 +40,8 @@ public:
     void clear() noexcept { points_.clear(); }
     [[nodiscard]] const placed& operator[](std::uint32_t i) const noexcept { return points_[i]; }
 
-    /// Sets breakpoints at all that a process has mapped now, and where its dynamic linker tells
-    /// debuggers of what it maps.
+    /// Sets breakpoints in everything that a process has mapped now, and at the function by which
+    /// its dynamic linker informs debuggers of changed mappings.
     void set_in(address_space& memory, ::pid_t process);
 
 private:

@@ -30,12 +30,12 @@ using branch_trace::impl::is_thread_of;
 using branch_trace::impl::read_event_message;
 using branch_trace::impl::read_signal;
 
-/// Whether two processes have one memory; where the kernel does not say: `otherwise`.
+/// Returns whether two processes share memory; `otherwise` if the kernel does not report this.
 [[nodiscard]] bool share_memory(::pid_t one, ::pid_t other, bool otherwise) noexcept {
     const long found = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
     return found < 0 ? otherwise : found == 0;
 }
-/// An int3 that this thread has met already waits to be told.
+/// Whether an int3 that this thread has executed is still queued.
 [[nodiscard]] bool trap_is_queued(::pid_t tid) noexcept {
     std::array<::siginfo_t, 64> found;
     ::__ptrace_peeksiginfo_args args{};
@@ -99,7 +99,8 @@ void ptrace_source::seize(::pid_t process) {
     if (::ptrace(PTRACE_SEIZE, first, nullptr, options) != 0) refuse(errno);
     const auto memory = std::make_shared<address_space>(process);
     threads_[first] = {.tid = first, .process = process, .memory = memory};
-    // Those that threads start meanwhile are traced from their beginning, and refused here.
+    // Threads started during this loop are traced from their beginning, and PTRACE_SEIZE fails for
+    // them here.
     for (bool more = true; more;) {
         more = false;
         std::error_code gone;
@@ -145,7 +146,7 @@ bool ptrace_source::wait(int milliseconds) {
         if (tid > 0) take(tid, status);
         const auto left = end - clock::now();
         if (left.count() <= 0) break;
-        // A signal to this process ends the wait, too.
+        // A signal to this process also ends the wait.
         if (tid <= 0 && !await_child(left)) break;
     }
     return runs_.any();
@@ -210,11 +211,11 @@ void ptrace_source::ended(traced_thread& one, int status) {
     });
     if (others) return;
     entered_.erase(process);
-    // If its first thread had ended before, that is not traced.
+    // If its first thread ended earlier, that thread is not traced.
     ended_.try_emplace(process, status);
 }
 
-/// Another program is in place of the one before, and this is the only thread of its process.
+/// Another program has replaced the previous one, and this is the only thread of its process.
 void ptrace_source::executed(traced_thread& one) {
     const ::pid_t process = one.process;
     std::erase_if(threads_, [&](const auto& other) {
@@ -223,7 +224,7 @@ void ptrace_source::executed(traced_thread& one) {
     if (one.silent) return let_go(one);
     try {
         one.memory = std::make_shared<address_space>(process);
-    } catch (const std::runtime_error&) {  // it is another user's now
+    } catch (const std::runtime_error&) {  // it now belongs to another user
         return let_go(one);
     }
     one.returns.clear();
@@ -278,7 +279,8 @@ bool ptrace_source::has_hit(traced_thread& one) {
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
         if (here != nullptr) {
-            // One that has come by a tail call returns together with those that it came from.
+            // A function reached by a tail call returns together with the functions that it was
+            // reached from.
             if (!by_jump) forget_left(one, here->points, registers);
             for (const std::uint32_t each : here->entered)
                 entered_[one.process].enter(each, registers.rsp, begin(one, each, registers));
@@ -328,9 +330,9 @@ entered_call ptrace_source::begin(const traced_thread& one, std::uint32_t point,
     return made;
 }
 
-/// A call of these points' function has put its return address where that of others was: they have
-/// been left without a return. What is below on this stack has been left, too, but may as well be
-/// on another stack: it is forgotten when there is too much.
+/// A call of one of these points' functions has put its return address where other calls had
+/// theirs: those calls were left without a return. Calls further down on this stack were left too,
+/// but they may be on a different stack. They are dropped only when there are too many.
 void ptrace_source::forget_left(traced_thread& one, std::span<const std::uint32_t> points,
                                 const thread_registers& registers) {
     const bool any = std::any_of(points.begin(), points.end(), [this](std::uint32_t each) {
@@ -362,9 +364,9 @@ void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
 
 void ptrace_source::returned(traced_thread& one, const thread_registers& registers) {
     const std::size_t word = word_bytes_of(registers);
-    // In 32-bit programs the called function may take its arguments from the stack.
+    // In 32-bit programs, the called function may remove its arguments from the stack.
     const std::size_t most_taken = word == 8 ? 0 : 256;
-    // Of those that return here, the last that was called comes first.
+    // Of the calls that return here, the most recent one comes first.
     std::vector<awaited_return> ended;
     const auto returns_here = [&](const awaited_return& of) {
         return of.site == registers.rip && of.stack < registers.rsp &&
@@ -399,7 +401,7 @@ void ptrace_source::pass(traced_thread& one, thread_registers& registers, const 
     if (one.status) with_status_.push_back(one.tid);
 }
 
-/// False: it cannot be stopped now, and stops when it can.
+/// Returns false if the thread cannot be stopped now; it stops when it can.
 bool ptrace_source::stop(traced_thread& one) {
     const bool stopped = one.stop();
     if (one.status) with_status_.push_back(one.tid);
@@ -408,7 +410,7 @@ bool ptrace_source::stop(traced_thread& one) {
 
 // --- Leaving ----------------------------------------------------------------------------------
 
-/// It has stopped, to be left: where it is to go on, and with which signal.
+/// Determines where a thread that stopped to be released continues, and with which signal.
 void ptrace_source::set_back(traced_thread& one) {
     thread_registers registers{};
     if (!one.status) {
@@ -457,7 +459,7 @@ void ptrace_source::let_go(traced_thread& one) noexcept {
 }
 
 void ptrace_source::detach() noexcept {
-    // Each thread stands still, also those that are born meanwhile.
+    // All threads are stopped, including threads that start during this loop.
     std::set<::pid_t> left;
     for (bool more = true; more;) {
         more = false;
@@ -476,7 +478,8 @@ void ptrace_source::detach() noexcept {
         traced_thread& one = (at++)->second;
         if (one.stands_still) let_go(one);
     }
-    // The children of those in vfork go on now, and so do they then.
+    // Children of threads in vfork continue now, and so do these threads when the children are
+    // done.
     while (!threads_.empty()) {
         traced_thread& one = threads_.begin()->second;
         int status = 0;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Clauses that run in this process where a program meets a breakpoint, by ptrace(2): where the
-/// kernel does not permit BPF or uprobes, for whoever may debug the program.
+/// Runs clauses in this process when a program reaches a breakpoint, by ptrace(2). It is used if
+/// the kernel does not permit BPF or uprobes, and needs only the permission to debug the program.
 /// @code
 ///   ptrace_source source(session, ptrace_source::from::now);
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
@@ -13,17 +13,16 @@
 ///       if (source.wait(100)) source.read([](const firing_record& of, auto output) { ... });
 ///   }
 /// @endcode
-/// What is told is what the kernel's source tells, and nothing is ever lost: the program waits
-/// meanwhile. The breakpoints are in the program's own memory: all are taken out by `detach`, but
-/// not if this process is killed. A program that goes on then is ended by the next one that it
-/// meets: see outliving.hpp.
+/// It reports the same firings as the kernel source, and loses none, because the program waits. The
+/// breakpoints are in the program's private memory. `detach` removes them all. If this process is
+/// killed, they remain, and the next one that the program reaches kills it: see outliving.hpp.
 ///
-/// Processes that it forks are not traced, and left without breakpoints; one that shares the
-/// program's memory until it executes another (vfork) passes them without firing.
+/// Forked processes are not traced, and their breakpoints are removed. A process that shares the
+/// program's memory until it executes another program (vfork) passes breakpoints without firing.
 ///
-/// An exit is seen by the instructions that return, if these are known. If not, by a breakpoint
-/// where the call returns to, for that call: then an exit that was none is told if a longjmp or an
-/// exception leads there.
+/// An exit is detected at the instructions that return, if these are known. Otherwise it is
+/// detected by a breakpoint at the call's return address, for that call. In that case, a longjmp or
+/// an exception that leads to this address is reported as an exit.
 
 #include <signal.h>
 #include <sys/types.h>
@@ -51,11 +50,12 @@
 
 namespace trace_clauses {
 
-/// All for the one thread that has constructed it, as ptrace wants it. While it lives, SIGCHLD is
-/// blocked in that thread, and it waits for all of the process's children.
+/// As ptrace requires, only the thread that has constructed it may use it. While the object exists,
+/// SIGCHLD is blocked in that thread, and it waits for all of the process's children.
 class ptrace_source {
 public:
-    /// Whether points are in what a process runs now, or only in what it executes next.
+    /// Whether points are set in the program that a process runs now, or only in the next one that
+    /// it executes.
     enum class from : std::uint8_t { now, next_program };
 
     /// `mapped` is called for a stopped process whose mapped code may have changed.
@@ -65,39 +65,39 @@ public:
     ptrace_source& operator=(const ptrace_source&) = delete;
     ~ptrace_source();
 
-    /// Runs these clauses wherever the point fires from the next `wait` on, also in libraries that
-    /// are loaded later. Throws std::runtime_error, in one sentence, if the point is of all
-    /// processes, or the process may not be traced.
-    /// `entry`: of an exit, as planned_point has it.
+    /// Runs these clauses at each firing of the point from the next `wait` on, including in
+    /// libraries that are loaded later. Throws std::runtime_error, with a one-sentence reason, if
+    /// the point is for all processes, or if the process may not be traced. `entry`: for an exit,
+    /// as in planned_point.
     void attach(const attach_point& at, std::span<const std::uint32_t> clauses,
                 std::optional<std::uint32_t> entry = std::nullopt);
     /// Sets the points that are not set yet, before the next `wait` does so.
     void set_points();
-    /// No point fires any more: the programs are as they were, and go on untraced.
+    /// Removes all points. The programs continue untraced, with their original code.
     void detach() noexcept;
 
-    /// Lets the programs go on, for so many ms, or until there is much to read. False: there is
-    /// nothing. Throws std::bad_alloc.
+    /// Lets the programs run for the given number of ms, or until there is much to read. Returns
+    /// false if there is nothing to read. Throws std::bad_alloc.
     bool wait(int milliseconds);
-    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that fired
-    /// since, in that order. Returns how many.
+    /// Passes each `const firing_record&` since the last call and its output, `std::span<const
+    /// std::byte>`, to the visitor, in order. Returns the number of records.
     template <class Tell>
     std::size_t read(Tell&& tell) {
         return runs_.read(std::forward<Tell>(tell));
     }
 
     [[nodiscard]] clause_counts counts(std::uint32_t clause) const { return runs_.counts(clause); }
-    /// How a process that was traced has ended, as waitpid(2) says it; empty before. It has been
-    /// waited for: nobody else can.
+    /// The exit status of a traced process in the form of waitpid(2); empty while it runs. The
+    /// source has already waited for the process, so no other code can.
     [[nodiscard]] std::optional<int> status_of(::pid_t process) const {
         const auto found = ended_.find(process);
         return found == ended_.end() ? std::nullopt : std::optional(found->second);
     }
 
 private:
-    // What is traced.
+    // Attaching.
     void seize(::pid_t process);
-    // What happens.
+    // Events.
     void take(::pid_t tid, int status);
     void look(traced_thread& one, int status);
     void ended(traced_thread& one, int status);
@@ -114,7 +114,7 @@ private:
     void returned(traced_thread& one, const thread_registers& registers);
     void pass(traced_thread& one, thread_registers& registers, const breakpoint& of);
     bool stop(traced_thread& one);
-    // Leaving.
+    // Detaching.
     void set_back(traced_thread& one);
     void let_go(traced_thread& one) noexcept;
 
@@ -125,9 +125,9 @@ private:
     placed_points points_;
     std::map<::pid_t, traced_thread> threads_;
     std::function<void(::pid_t)> mapped_;
-    std::map<::pid_t, entered_calls> entered_;  // by the process
+    std::map<::pid_t, entered_calls> entered_;  // by process
     std::vector<::pid_t> with_status_;
-    std::map<::pid_t, int> early_;  // children that have stopped before their parents told of them
+    std::map<::pid_t, int> early_;  // children that stopped before their parents' fork events
     std::map<::pid_t, int> ended_;
     ::sigset_t signals_before_{};
     struct sigaction child_action_before_ {};

@@ -24,7 +24,7 @@ namespace {
 
 using field = unsigned long long thread_registers::*;
 
-// By DWARF's numbers.
+// Ordered by DWARF's register numbers.
 constexpr std::array<field, 17> registers_64{
     &thread_registers::rax, &thread_registers::rdx, &thread_registers::rcx, &thread_registers::rbx,
     &thread_registers::rsi, &thread_registers::rdi, &thread_registers::rbp, &thread_registers::rsp,
@@ -39,7 +39,7 @@ constexpr std::array<field, 6> arguments_64{&thread_registers::rdi, &thread_regi
                                             &thread_registers::rdx, &thread_registers::rcx,
                                             &thread_registers::r8,  &thread_registers::r9};
 
-/// What a file says, as far as there is room.
+/// Reads a file's contents, as far as there is room.
 [[nodiscard]] std::size_t contents(const std::string& name, std::span<char> into) noexcept {
     const trace_ring::file_descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
     const ssize_t got = file.get() < 0 ? -1 : ::read(file.get(), into.data(), into.size());
@@ -74,7 +74,7 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
         case context_word::returned:
             return is_function_exit(part_) ? cut(registers_.rax) : 0;
         case context_word::address:
-            // Where it returns to, as at other exits; if that is not readable, the return fails.
+            // Sets the return address, as at other exits. If it cannot be read, the return fails.
             if (part_ == function_part::returning)
                 return read_word(thread_, cut(registers_.rsp), word_bytes_of(registers_))
                     .value_or(0);
@@ -133,10 +133,10 @@ std::uint64_t stopped_firing::reg(unsigned n) const noexcept {
 
 std::optional<std::size_t> stopped_firing::read_text(std::uint64_t address,
                                                      std::span<std::byte> into) const noexcept {
-    constexpr std::size_t page = 4096;  // the size of all pages is a multiple
+    constexpr std::size_t page = 4096;  // divides every page size
     std::size_t got = 0;
     while (true) {
-        // By pages: what lies behind the text need not be there.
+        // Read by pages, because memory after the text need not be mapped.
         std::array<std::byte, page> bytes;
         const std::uint64_t at = address + got;
         const std::size_t left = into.size() + 1 - got;
@@ -199,7 +199,7 @@ std::uint64_t stopped_firing::user() const noexcept {
 std::uint64_t stopped_firing::processor() const noexcept {
     std::array<char, 1024> text{};
     static_cast<void>(contents(file("stat"), std::span(text).first(text.size() - 1)));
-    // The 39th field; the second one, in parentheses, may have blanks.
+    // The 39th field; the second one, in parentheses, may contain blanks.
     const char* at = std::strrchr(text.data(), ')');
     for (int field = 2; at != nullptr && field < 39; ++field) at = std::strchr(at + 1, ' ');
     return at == nullptr ? 0 : std::strtoul(at, nullptr, 10);

@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// A firing of a trace point by a thread that stands still there, as point/machine/run.hpp asks for
-/// it: by its registers, and its process's memory.
+/// A firing of a trace point by a stopped thread, as point/machine/run.hpp requires it: the
+/// thread's registers and its process's memory.
 /// @code
 ///   stopped_firing at(thread, process, registers, function_part::entry);
-///   session.fire(number, at.mode(), at, tell);
+///   session.fire(number, at.mode(), at, visitor);
 /// @endcode
-/// The mode is that of the code which fires, as the kernel's source tells it by the same segment.
+/// The mode is the mode of the firing code. As in the kernel source, the code segment determines
+/// it.
 
 #include <sys/types.h>
 #include <sys/user.h>
@@ -34,7 +35,7 @@ namespace point = trace_ring::point;
 using launching::read_memory;
 using launching::write_memory;
 
-/// All 64 bits of them are told, of 32-bit programs, too.
+/// Always has all 64 bits, also for 32-bit programs.
 using thread_registers = ::user_regs_struct;
 
 [[nodiscard]] inline trace_ring::record::program_mode mode_of(const thread_registers& of) noexcept {
@@ -45,11 +46,12 @@ using thread_registers = ::user_regs_struct;
 [[nodiscard]] inline std::size_t word_bytes_of(const thread_registers& of) noexcept {
     return mode_of(of) == trace_ring::record::program_mode::lp64 ? 8 : 4;
 }
-/// A word of the program's, of 4 or 8 bytes, by one of its threads: the first one may have ended.
+/// Reads a word of 4 or 8 bytes from the program, through one of its threads, because the first
+/// thread may have ended.
 [[nodiscard]] std::optional<std::uint64_t> read_word(::pid_t thread, std::uint64_t at,
                                                      std::size_t bytes) noexcept;
 
-/// For the time that the thread stands still. A model of point::firing.
+/// Valid while the thread is stopped. A model of point::firing.
 class stopped_firing {
 public:
     stopped_firing(::pid_t thread, ::pid_t process, const thread_registers& registers,
@@ -59,9 +61,9 @@ public:
     [[nodiscard]] trace_ring::record::program_mode mode() const noexcept {
         return mode_of(registers_);
     }
-    /// A stack_snapshot, and as much of the stack as there is room for behind it.
+    /// A stack_snapshot, followed by as much of the stack as there is room for.
     void copy_stack(std::span<std::byte> into) const noexcept;
-    /// The thread's name; of one that is gone nothing.
+    /// The thread's name; empty if the thread is gone.
     void copy_name(std::array<char, 16>& into) const noexcept;
     /// firing_record::call.
     [[nodiscard]] std::uint64_t call() const noexcept {
@@ -69,8 +71,8 @@ public:
         return has_return_on_top(part_) ? registers_.rsp : 0;
     }
     [[nodiscard]] std::uint64_t word(point::context_word of) const noexcept;
-    /// Where the function is entered: the return address is on top of the stack. Where it exits:
-    /// what was kept.
+    /// At the function's entry, read with the return address on top of the stack. At its exit, the
+    /// kept value.
     [[nodiscard]] std::optional<std::uint64_t> argument(unsigned n) const noexcept;
     [[nodiscard]] std::uint64_t reg(unsigned n) const noexcept;
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept {
@@ -78,15 +80,15 @@ public:
     }
     [[nodiscard]] std::optional<std::size_t> read_text(std::uint64_t address,
                                                        std::span<std::byte> into) const noexcept;
-    /// By frame pointers. A function that is entered has made no frame yet, and one that returns
-    /// has left it: who called it is on top of the stack.
+    /// By frame pointers. At a function's entry its frame does not exist yet, and at its return it
+    /// no longer exists: the caller's address is on top of the stack.
     [[nodiscard]] std::size_t stack(std::span<std::uint64_t> into) const noexcept;
 
 private:
     [[nodiscard]] bool is_wide() const noexcept {
         return mode() == trace_ring::record::program_mode::lp64;
     }
-    /// As wide as the program has it.
+    /// Truncates to the program's word size.
     [[nodiscard]] std::uint64_t cut(std::uint64_t value) const noexcept {
         return is_wide() ? value : value & 0xFFFFFFFFU;
     }
@@ -100,7 +102,7 @@ private:
     ::pid_t process_;
     const thread_registers& registers_;
     function_part part_;
-    const entered_call* begun_;  // of what exits; null: it is not known
+    const entered_call* begun_;  // the call that exits; null: unknown
 };
 static_assert(point::firing<stopped_firing>);
 

@@ -29,12 +29,14 @@ namespace {
 
 using branch_trace::impl::read_signal;
 
-/// Whether the program steps itself: a trap flag that a stopped thread has is its own.
+/// Returns whether the program steps itself: the trap flag of a stopped thread was set by the
+/// program.
 [[nodiscard]] bool steps_itself(const thread_registers& of) noexcept {
     return (of.eflags & branch_trace::impl::trap_flag) != 0;
 }
 
-/// Behind the prefixes; of those that begin with 0x0F, and of int, with the byte that follows.
+/// The opcode after the prefixes; for opcodes that begin with 0x0F, and for int, including the
+/// following byte.
 [[nodiscard]] unsigned opcode_of(std::span<const std::byte> code, bool wide) noexcept {
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
@@ -50,7 +52,7 @@ using branch_trace::impl::read_signal;
     }
     return got;
 }
-/// Whether a child has stopped or ended, or may have, within so long.
+/// Returns whether a child has stopped or ended, or may have, within this time.
 bool await_child(std::chrono::nanoseconds most) noexcept {
     ::sigset_t child;
     sigemptyset(&child);
@@ -80,7 +82,7 @@ bool traced_thread::met_breakpoint(thread_registers& into) const {
 }
 
 bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& of) const {
-    if (steps_itself(registers)) return false;  // by a signal behind the instruction
+    if (steps_itself(registers)) return false;  // by a signal after the instruction
     struct {
         ::pid_t pid;
         [[nodiscard]] bool read(std::uint64_t at, std::span<std::byte> into) const noexcept {
@@ -89,7 +91,7 @@ bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& 
         [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept {
             return write_memory(pid, at, from);
         }
-        /// Where there are none, the kernel has no such registers.
+        /// If the kernel does not have these registers, there are no shadow stacks.
         [[nodiscard]] bool has_shadow_stack() const noexcept {
             constexpr unsigned shadow_stack = 0x204;  // NT_X86_SHSTK
             std::uint64_t pointer = 0;
@@ -132,7 +134,7 @@ void traced_thread::step_in_place(const thread_registers& registers, const break
 void traced_thread::step(const thread_registers& registers, const breakpoint& of) {
     const unsigned opcode = opcode_of(of.code, word_bytes_of(registers) == 8);
     const bool has_own_trap = steps_itself(registers);
-    // A system call is followed into the kernel only: it may wait there, and stores the flags.
+    // A system call is followed only into the kernel: it may wait there, and it stores the flags.
     const bool enters = opcode == 0x0F05 || opcode == 0x0F34 || opcode == 0xCD80;
     while (::ptrace(enters ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
         int now = 0;
@@ -151,8 +153,8 @@ void traced_thread::step(const thread_registers& registers, const breakpoint& of
             if (opcode == pushf && !has_own_trap) {
                 branch_trace::impl::hide_pushed_trap_flag(tid);
             }
-            // An exception of the instruction, or the end of the program's own step: that signal is
-            // the one to go on with.
+            // The instruction raised an exception, or the program's own step ended: the thread
+            // continues with that signal.
             if (opcode == int1 || opcode == int_3 || (info.si_code == by_step && has_own_trap)) {
                 signals.insert(signals.begin(), signal);
             }
@@ -161,7 +163,7 @@ void traced_thread::step(const thread_registers& registers, const breakpoint& of
         signals.push_back(signal);
         if (by_itself &&
             (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE)) {
-            // A popf has not been executed: the kernel would take the flag for the program's.
+            // A popf was not executed: the kernel would take the trap flag for the program's.
             if (!has_own_trap) branch_trace::impl::take_trap_flag(tid);
             return;
         }
@@ -177,7 +179,8 @@ bool traced_thread::stop() {
         if (got < 0) return false;
         if (got == tid) break;
         static_cast<void>(await_child(std::chrono::milliseconds(1)));
-        // In the kernel, or the first thread of a process, which has ended before the others.
+        // The thread is in the kernel, or it is a process's first thread, which has ended before
+        // the others.
         if (tries % 16 == 15) {
             const char state = launching::state_of(tid);
             if (state == 'Z' || state == 'X' || (state == 'D' && tries > 100)) return false;
@@ -190,7 +193,7 @@ bool traced_thread::stop() {
 }
 
 void traced_thread::go_on() noexcept {
-    // It takes one signal; others are sent anew.
+    // The thread takes one signal on continuing; further ones are sent again.
     int signal = 0;
     if (!signals.empty()) {
         signal = signals.front();
@@ -199,7 +202,7 @@ void traced_thread::go_on() noexcept {
         signals.clear();
     }
     stands_still = false;
-    // If it is gone, its end is told next.
+    // If the thread is gone, the next wait reports its end.
     static_cast<void>(::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal)));
 }
 

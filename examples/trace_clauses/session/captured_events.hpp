@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What clauses capture, as events of a trace. A capture where a function or system call is entered
-/// and one where it is left are a span, if neither has a predicate.
+/// Records what clauses capture as events of a trace. If a function or system call is captured at
+/// its entry and at its exit, and neither clause has a predicate, the two captures form a span.
 /// @code
 ///   captured_events events(recorder, names);
 ///   events.add("malloc", statements);
@@ -39,18 +39,19 @@
 
 namespace trace_clauses {
 
-/// One thread's.
+/// To be used by one thread.
 class captured_events {
 public:
     using recorder = trace_ring::basic_recorder<firing_trace>;
 
-    /// `names`, unless null, knows those for the addresses of stacks. Both must outlive it.
+    /// `names`, unless null, provides names for the addresses of stacks. Both must outlive the
+    /// object.
     captured_events(recorder& to, stack_names* names) : to_(to), threads_(to) {
         if (names != nullptr) modules_.emplace(*names);
     }
 
-    /// Code of a clause, whose number is how many were added before. Throws std::invalid_argument
-    /// as runtime_event::make does.
+    /// Adds the code of a clause. Its number is the number of codes added before. Throws
+    /// std::invalid_argument like runtime_event::make.
     void add(const std::string& name, const std::vector<statement>& statements) {
         code made{.name = name, .statements = statements};
         for (std::size_t i = 0; i < statements.size(); ++i) {
@@ -59,8 +60,8 @@ public:
         }
         code_.push_back(std::move(made));
     }
-    /// The first capture of the code number `exit` ends what that of number `entry` begins. Nothing
-    /// changes if there is none, or if both do not fit into one event.
+    /// The first capture of code `exit` ends the span that the first capture of code `entry`
+    /// begins. Nothing changes if either has no capture, or if the two do not fit into one event.
     void join(std::uint32_t entry, std::uint32_t exit) {
         code& begins = code_.at(entry);
         code& ends = code_.at(exit);
@@ -80,7 +81,7 @@ public:
         }
     }
 
-    /// As traced_threads::name.
+    /// Like traced_threads::name.
     void name(std::uint32_t pid, std::string name) { threads_.name(pid, std::move(name)); }
 
     /// What statement number `number` of the code captured.
@@ -104,7 +105,7 @@ public:
         const bool is_joined = of.span.event != nullptr && of.span.statement == number;
         const call its{who.pid, who.call != 0 ? who.call : who.tid, of.span.begun_by};
         if (is_joined && of.span.results_at == 0) {
-            static_cast<void>(open_.take(its));  // one that was left, by a jump or an exception
+            static_cast<void>(open_.take(its));  // a call that was left by a jump or an exception
             if (without.empty()) return begin(of, who, its, output);
         } else if (is_joined) {
             if (const auto span = open_.take(its)) {
@@ -122,9 +123,9 @@ public:
                           unreadable.size() > longest_unreadable);
         count(event.record(to_, made.words));
     }
-    /// So many firings were lost before what is recorded next.
+    /// Reports that this many firings were lost before the next record.
     void lost(std::uint64_t count) {
-        open_.clear();  // an entry may be among them, and its exit would end an earlier call
+        open_.clear();  // an entry may be among them, and its exit would then end an earlier call
         const auto turn = threads_.last_turn();
         while (count != 0) {
             const auto some =
@@ -136,25 +137,26 @@ public:
     [[nodiscard]] std::uint64_t unrecorded() const noexcept { return unrecorded_; }
 
 private:
-    /// How a capture is a part of a span.
+    /// How a capture contributes to a span.
     struct joined {
-        trace_ring::runtime_event* event = nullptr;  // null: it is none
+        trace_ring::runtime_event* event = nullptr;  // null: it does not
         std::size_t statement = 0;
         std::uint32_t begun_by = 0;
-        std::size_t results_at = 0;  // of an end: its first field's number
+        std::size_t results_at = 0;  // for an end: the index of its first field
     };
     struct code {
         std::string name{};
         std::vector<statement> statements{};
         std::vector<trace_ring::runtime_event*> events{};
         joined span{};
-        /// Of captures that could not read all: by the statement, and which fields those are.
+        /// For captures with unreadable values: the event type, by statement and by the set of
+        /// unreadable fields.
         std::map<std::pair<std::size_t, std::vector<bool>>, trace_ring::runtime_event*> partial{};
     };
-    /// The process, the call (of a system call, the thread), and the code at its entry.
+    /// The process, the call (for a system call, the thread), and the code at its entry.
     using call = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
 
-    /// The fields of an event, and what they refer to.
+    /// The fields of an event, and the data that they refer to.
     struct event_fields {
         using field = trace_ring::runtime_event::field;
 
@@ -166,8 +168,8 @@ private:
                 all.push_back({name, type});
             }
         }
-        /// Those that are not marked in `without`. A name that is there already has its place
-        /// behind it.
+        /// Adds the fields that are not marked in `without`. If a name is already present, its
+        /// index is appended.
         void add(const std::vector<stored_field>& captured, const std::vector<bool>& without) {
             for (std::size_t i = 0; i < captured.size(); ++i) {
                 const stored_field& one = captured[i];
@@ -194,7 +196,7 @@ private:
         std::size_t places = 0;
     };
 
-    /// Of a record of an event.
+    /// The payload of a record.
     struct payload {
         payload(const trace_ring::runtime_event& event, std::size_t bytes)
             : of(event), words(bytes / 8) {}
@@ -216,7 +218,7 @@ private:
             words.resize(at + (data.size() + 7) / 8);
             if (!data.empty()) std::memcpy(words.data() + at, data.data(), data.size());
         }
-        /// Returns the names of those that are marked in `without`.
+        /// Returns the names of the fields that are marked in `without`.
         std::string put(const std::vector<stored_field>& fields, const std::vector<bool>& without,
                         std::span<const std::byte> output) {
             std::string left_out;
@@ -251,8 +253,8 @@ private:
         if (found == of.statements.end()) return std::nullopt;
         return static_cast<std::size_t>(found - of.statements.begin());
     }
-    /// The event of a statement that captures; `without` the fields that are marked there, which it
-    /// names instead.
+    /// The event for a capturing statement. It omits the fields that are marked in `without`, and
+    /// names them instead.
     [[nodiscard]] static trace_ring::runtime_event& instant_of(const code& of, std::size_t number,
                                                                const std::vector<bool>& without) {
         event_fields fields;
@@ -267,7 +269,8 @@ private:
         return trace_ring::runtime_event::make(
             captures == 1 ? of.name : of.name + "#" + std::to_string(captures), fields.all);
     }
-    /// A type for each combination that comes, and after many for none of the fields.
+    /// Makes a type for each combination that occurs. After many of them, it uses the type without
+    /// any of the fields.
     [[nodiscard]] trace_ring::runtime_event& partial_event(code& of, std::size_t number,
                                                            std::vector<bool>& without) {
         constexpr std::size_t most = 64;
@@ -288,7 +291,7 @@ private:
         count(is_recorded);
         if (is_recorded) open_.put(its, span);
     }
-    /// Without results if not all could be read.
+    /// Ends the span, without results if any of them could not be read.
     void end(const code& of, const trace_ring::runtime_event::begun& span,
              const std::vector<bool>& without, std::span<const std::byte> output) {
         payload made(*of.span.event, without.empty() ? of.span.event->result_bytes() : 0);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The clock of a recorder that records what happened a moment ago: a record has the time of its
-/// firing, as whoever saw it told, and not that of its recording.
+/// A clock for a recorder of past events: a record gets the time of its firing, as reported by the
+/// source, and not the time of its recording.
 /// @code
 ///   firing_clock::fired(ns_of_clock_monotonic);
 ///   event.record(recorder, payload);
@@ -20,14 +20,14 @@
 
 namespace trace_clauses {
 
-/// For one thread that records.
+/// For one recording thread.
 struct firing_clock {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind = trace_ring::clock::monotonic::kind;
 
-    /// The next records fired then. The firings of a thread come in the order of their times, those
-    /// of several only nearly so: within a lane, in which times do not go back, they must be those
-    /// of one thread.
+    /// Sets the time of the next records. The firings of one thread are ordered by time, and those
+    /// of several only approximately. Times do not go back within a lane, so a lane must have the
+    /// firings of only one thread.
     static void fired(std::uint64_t ns) noexcept { last_ = ns; }
     [[nodiscard]] static std::uint64_t now() noexcept {
         return last_ != 0 ? last_ : trace_ring::clock::monotonic::now();
@@ -44,7 +44,7 @@ struct firing_trace : trace_ring::policies<firing_clock> {};
 
 }  // namespace trace_clauses
 
-/// Beside the system's clocks it is the monotonic one, however late the records are.
+/// In the trace's clock readings it is the monotonic clock, however late the records are.
 template <>
 [[nodiscard]] inline trace_ring::clock_snapshot
 trace_ring::take_snapshot<trace_clauses::firing_clock>() noexcept {

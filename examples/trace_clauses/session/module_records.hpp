@@ -3,11 +3,11 @@
 #pragma once
 
 /// @file
-/// Records of what lies where in the processes that fire, so that a reader of the trace can name
-/// the addresses in stacks: as instrument/modules.hpp has them, and with the process.
+/// Records the mappings of the firing processes, so that a reader of the trace can name the
+/// addresses in stacks. The records are those of instrument/modules.hpp, with the process added.
 /// @code
 ///   module_records modules(names);
-///   modules.record(recorder, pid, time, addresses);  // before the event that has them
+///   modules.record(recorder, pid, time, addresses);  // before the event with these addresses
 /// @endcode
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@ class module_records {
 public:
     using recorder = trace_ring::basic_recorder<firing_trace>;
 
-    /// The recorder's quota that they are in: what is captured must not overwrite them.
+    /// The quota of the recorder for these records: captured events must not overwrite them.
     static constexpr std::uint32_t ring = 1;
     [[nodiscard]] static constexpr std::uint64_t quota_of(std::uint64_t trace_bytes) noexcept {
         return std::clamp<std::uint64_t>(trace_bytes / 8, 32 << 10, 1 << 20);
@@ -44,8 +44,8 @@ public:
     /// `names` must outlive it.
     explicit module_records(stack_names& names) : names_(names) {}
 
-    /// What these addresses lie in: each module once, until another one is in its place. How many
-    /// are not recorded.
+    /// Records the modules that contain these addresses: each once, until another one replaces it.
+    /// Returns how many could not be recorded.
     [[nodiscard]] std::uint64_t record(recorder& to, ::pid_t process, std::uint64_t time,
                                        const trace_ring::reduce::field_value& stack) {
         known_process& known = processes_[process];
@@ -73,7 +73,7 @@ public:
 private:
     struct known_process {
         std::uint64_t changes = 0;
-        std::set<std::uint64_t> seen;  // addresses, since then
+        std::set<std::uint64_t> seen;  // addresses seen since then
         std::vector<symbols::loaded_module> told;
     };
 

@@ -31,25 +31,25 @@ namespace {
 
 using trace_ring::point::specification;
 
-/// The types of one mode: the script's, and those of the files that have points.
+/// The types of one mode, from the script and from the files with points.
 class mode_types {
 public:
     mode_types(program_mode mode, bool assumes_abi) : table(mode), assumes_abi_(assumes_abi) {}
 
-    /// The function of a point, if its file says; else null.
+    /// The function of a point, if its file describes it; otherwise null.
     [[nodiscard]] const function_type* declared(const trace_point& at) {
         last_.reset();
         dwarf_types* const of = at.is == trace_point::kind::function ? known_of(at) : nullptr;
         if (of != nullptr) last_ = of->of_function(at.address);
         if (!last_) return nullptr;
-        // Where gcc takes a result away, or an argument to pieces, it says so in the name.
+        // If gcc removes a result or splits an argument, the function's name shows this.
         const bool is_changed =
             at.fields.size() > 3 && at.fields[3].find(".isra") != std::string::npos;
         if (is_changed) last_->by_gcc = false;
         settle_places(table, *last_, {.is_exported = !at.is_local, .assumes_abi = assumes_abi_});
         return &*last_;
     }
-    /// What an enumeration of a point's file calls so.
+    /// Finds an enumerator in a point's file.
     [[nodiscard]] std::optional<enumerator> value(const trace_point& at, const std::string& name) {
         dwarf_types* const of = known_of(at);
         return of == nullptr ? std::nullopt : of->value(name);
@@ -58,7 +58,8 @@ public:
     type_table table;
 
 private:
-    /// Null: its file says nothing, or cannot be read any more: its points were found.
+    /// Returns null if the file has no types, or can no longer be read although its points were
+    /// found.
     [[nodiscard]] dwarf_types* known_of(const trace_point& at) {
         if (at.program == nullptr) return nullptr;
         auto& of = files_[at.program.get()];
@@ -80,7 +81,7 @@ public:
     planner(const std::string& script, candidates files, planning how)
         : text_(script), finder_(std::move(files)), how_(how) {
         made_.files = finder_.among().files;
-        // Of all processes of a machine there may be many.
+        // All processes of a machine may be many.
         constexpr std::size_t most_notes = 8;
         made_.notes = finder_.among().notes;
         if (made_.notes.size() > most_notes) {
@@ -94,7 +95,7 @@ public:
         auto parsed = expressions::parse_script(text_);
         if (const auto* why = std::get_if<mistake>(&parsed)) refuse(*why);
         const auto& script = std::get<expressions::script>(parsed);
-        std::size_t declared = 0;  // up to there: one call takes all that follow one another
+        std::size_t declared = 0;  // up to this point: one call takes all consecutive ones
         for (const auto& each : script.declarations) {
             if (each.column < declared) continue;
             try {
@@ -164,11 +165,11 @@ private:
             (made_.clauses.back().text.starts_with("@@begin") ? made_.at_begin : made_.at_end)
                 .push_back(number);
         }
-        // Each has code of its own, as its arguments have types and places of their own. Of many,
-        // those that do not have what the clause asks for are left out.
+        // Each point has separate code, because the types and places of its arguments differ. If
+        // there are several points, those without the values that the clause uses are omitted.
         std::optional<mistake> first_mistake;
         std::size_t compiled_ones = 0;
-        std::map<std::string, std::vector<std::string>> left_out;  // by the cause
+        std::map<std::string, std::vector<std::string>> left_out;  // by cause
         for (auto& each : points) {
             mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
             const ::pid_t process = each.process.value_or(how_.process);
@@ -184,7 +185,7 @@ private:
                                        return made_.code_of[number].clause == group;
                                    });
             };
-            // By another tuple.
+            // Already placed, through another tuple.
             if (is_there(keeps_nothing) || is_there(group)) continue;
             compiled made;
             try {
@@ -203,7 +204,7 @@ private:
                 left_out[why.what].push_back(each.text());
                 continue;
             }
-            // A clause that keeps arguments runs by itself, as each keeps its own.
+            // A clause that keeps arguments runs separately, because each keeps its own arguments.
             auto& point = by_place_[key_of(made.entry.empty() ? keeps_nothing : group)];
             if (point.clauses.empty()) {
                 point.at = {each.file, each.offset,  part,      process, each.semaphore_offset,
@@ -223,8 +224,8 @@ private:
                                   (names.size() == 1 ? " is" : " are") + " left out: " + cause);
         }
     }
-    /// Which captures at exits end what those at the entries begin. Not if a predicate decides:
-    /// then a span could be left without its end, or get the end of a later call.
+    /// Finds the captures at exits that end those at entries. A clause with a predicate is
+    /// excluded: a span could remain without its end, or get the end of a later call.
     void find_spans() {
         const auto captures_each = [&](std::uint32_t number, program_mode mode) {
             const auto& all = made_.code_of[number].statements;
@@ -271,7 +272,7 @@ private:
                 return function_part::inside;
         }
     }
-    /// The function's or probe's name, as events are called by it.
+    /// The name of the function or probe, which is also the name of its events.
     template <class Fields>
     [[nodiscard]] static std::string name_of(const Fields& fields) {
         const auto field = [&](std::size_t from_end) {
@@ -289,7 +290,7 @@ private:
             refuse(why);
         }
     }
-    /// For one point; null: for the session's own begin or end. Throws mistake.
+    /// Compiles for one point; null: for the session's begin or end. Throws mistake.
     [[nodiscard]] compiled compiled_for(const expressions::clause_text& clause,
                                         const trace_point* at, mode_types& types) const {
         const bool probe = at != nullptr && at->is == trace_point::kind::probe;
@@ -319,7 +320,7 @@ private:
     mode_types of_32_{program_mode::ilp32, how_.assumes_abi};
     plan made_;
     static constexpr std::uint32_t keeps_nothing = UINT32_MAX;
-    // By the place, and the clause if it keeps arguments there.
+    // By place, and by clause if it keeps arguments there.
     std::map<
         std::tuple<std::string, std::uint64_t, function_part, ::pid_t, program_mode, std::uint32_t>,
         planned_point>
@@ -341,7 +342,7 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
     point_finder finder(std::move(files));
     std::vector<std::string> lines;
     std::string why_not;
-    std::map<std::string, std::string> numbers;  // of system calls
+    std::map<std::string, std::string> numbers;  // for system calls
     std::vector<std::string> tuples{"@@uft:*:" + object + ":" + name + ":entry",
                                     "@@usdt:*:" + object + ":*:" + name};
     if (trace_ring::matches_glob(object, "syscall"))

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What becomes of the firings of a clause's action: events in a trace, lines on the screen, counts
-/// and histograms.
+/// Processes the firings of a clause's actions: events in a trace, lines on the screen, counts and
+/// histograms.
 /// @code
 ///   results all(recorder, std::cout);
 ///   all.add("malloc", statements, 0, "malloc");
@@ -42,21 +42,21 @@
 
 namespace trace_clauses {
 
-/// One thread's.
+/// To be used by one thread.
 class results {
 public:
     using recorder = trace_ring::basic_recorder<firing_trace>;
 
-    /// `to` null: no trace is written, and what is captured is shown, a line each. `names`, unless
-    /// null, knows those for the addresses of stacks.
+    /// If `to` is null, no trace is written, and each capture is printed as a line. `names`, unless
+    /// null, provides names for the addresses of stacks.
     results(recorder* to, std::ostream& out, stack_names* names = nullptr) : out_(&out) {
         if (names != nullptr) stacks_.emplace(*names);
         if (to != nullptr) captured_.emplace(*to, names);
     }
 
-    /// Code of a clause, whose number is how many were added before, and what it stores. `name` is
-    /// that of its events; code with the same `group` counts together, and has as many statements.
-    /// Throws std::invalid_argument as runtime_event::make does.
+    /// Adds the code of a clause, and its output. Its number is the number of codes added before.
+    /// `name` is the name of its events. Codes with the same `group` count together, and have the
+    /// same number of statements. Throws std::invalid_argument like runtime_event::make.
     void add(const std::string& name, std::vector<statement> statements, std::size_t group,
              const std::string& title) {
         if (groups_.size() <= group) groups_.resize(group + 1);
@@ -67,7 +67,7 @@ public:
         if (captured_) captured_->add(name, statements);
         code_.push_back({group, name, std::move(statements)});
     }
-    /// As captured_events has them, if a trace is written.
+    /// Like captured_events, if a trace is written.
     void name(std::uint32_t pid, std::string name) {
         if (captured_) captured_->name(pid, std::move(name));
     }
@@ -75,7 +75,7 @@ public:
         if (captured_) captured_->join(entry, exit);
     }
 
-    /// A firing whose action ran, and what it stored.
+    /// Processes a firing whose action ran, with its output.
     void ran(const fired& who, std::span<const std::byte> output) {
         const code& of = code_.at(who.clause);
         const std::vector<statement>& statements = of.statements;
@@ -95,7 +95,7 @@ public:
                     counting.counted[i].add(key(who, one.fields, 0, output));
                     break;
                 case statement::kind::histogram:
-                    if (is_unreadable(one.fields[0], output)) break;  // told in the summary
+                    if (is_unreadable(one.fields[0], output)) break;  // the summary reports these
                     counting.histograms[i].add(
                         key(who, one.fields, 1, output),
                         static_cast<std::int64_t>(word(one.fields[0], output)),
@@ -104,7 +104,7 @@ public:
             }
         }
     }
-    /// The source of firings has lost so many.
+    /// Reports that the source of firings has lost this many.
     void lost(std::uint64_t count) {
         lost_ += count;
         if (captured_) captured_->lost(count);
@@ -114,10 +114,10 @@ public:
     [[nodiscard]] std::uint64_t unrecorded() const noexcept {
         return captured_ ? captured_->unrecorded() : 0;
     }
-    /// Firings of which the action could not read all.
+    /// Number of firings for which the action could not read everything.
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_; }
 
-    /// Counts and histograms.
+    /// Prints counts and histograms.
     void show() const {
         for (const auto& of : groups_) {
             for (std::size_t i = 0; i < of.statements.size(); ++i) {
@@ -158,13 +158,13 @@ private:
         std::memcpy(&value, output.subspan(of.offset, 8).data(), 8);
         return value;
     }
-    /// Whose keys these are, and their bytes.
+    /// The key's fields as bytes.
     [[nodiscard]] std::string_view key(const fired& who, const std::vector<stored_field>& fields,
                                        std::size_t first, std::span<const std::byte> output) {
         key_.assign(reinterpret_cast<const char*>(&who.clause), sizeof who.clause);
         for (std::size_t i = first; i < fields.size(); ++i) {
             const stored_field& one = fields[i];
-            if (one.constant) continue;  // by the clause
+            if (one.constant) continue;  // determined by the clause
             const std::size_t unit = trace_ring::size_of(one.type);
             const bool variable = one.form == trace_ring::field_form::variable;
             const std::size_t bytes = unit * one.count + (variable ? 2 : 0);
@@ -183,7 +183,7 @@ private:
             }
             const auto from = output.subspan(one.offset, bytes);
             key_.append(reinterpret_cast<const char*>(from.data()), from.size());
-            // What lies behind a text's end does not tell it from others.
+            // Bytes after the end of a text must not distinguish keys.
             if (!variable && one.type == trace_ring::field_type::character) {
                 const std::size_t end = key_.find('\0', begin);
                 if (end != std::string::npos)
@@ -192,7 +192,7 @@ private:
         }
         return key_;
     }
-    /// Of a statement's key.
+    /// The text of a statement's key.
     [[nodiscard]] std::string text_of(std::string_view key, std::size_t number) const {
         std::uint32_t clause = 0;
         std::memcpy(&clause, key.data(), sizeof clause);
@@ -230,7 +230,7 @@ private:
         return std::string(made.view());
     }
 
-    /// Whether it has a stack's names.
+    /// Returns whether the field is a stack with names.
     [[nodiscard]] bool has_names(const stored_field& of) const noexcept {
         return stacks_ && is_stack(of);
     }

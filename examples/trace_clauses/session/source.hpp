@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Where a session's firings come from: the kernel, or breakpoints by ptrace.
+/// The source of a session's firings: the kernel, or breakpoints by ptrace.
 /// @code
 ///   const auto from = std::make_unique<source_of<kernel_source>>(session, ring_bytes);
 ///   from->attach(points);
@@ -24,7 +24,7 @@
 
 namespace trace_clauses {
 
-/// As kernel_source says of each.
+/// The functions are documented in kernel_source.
 class source {
 public:
     using teller = std::function<void(const firing_record&, std::span<const std::byte>)>;
@@ -34,9 +34,9 @@ public:
     source& operator=(const source&) = delete;
     virtual ~source() = default;
 
-    /// Throws std::runtime_error where that is not possible.
+    /// Throws std::runtime_error if this is impossible.
     virtual void follow_children(::pid_t process) = 0;
-    /// What cannot be set is left out, and told.
+    /// Returns the points that could not be set.
     [[nodiscard]] virtual std::vector<point_left_out> attach(
         std::span<const planned_point> points) = 0;
     virtual void detach() noexcept = 0;
@@ -45,9 +45,9 @@ public:
     [[nodiscard]] virtual clause_counts counts(std::uint32_t clause) const = 0;
     [[nodiscard]] virtual bool may_miss_returns() const noexcept = 0;
 
-    /// Whether it waits for the processes that it traces: then nobody else may.
+    /// Returns whether it waits for the traced processes: then no other code may do so.
     [[nodiscard]] virtual bool waits_for_processes() const noexcept = 0;
-    /// How one of them has ended, as waitpid(2) says it; empty before.
+    /// The exit status of a process in the form of waitpid(2); empty while it runs.
     [[nodiscard]] virtual std::optional<int> status_of(::pid_t process) const = 0;
 };
 
@@ -71,7 +71,7 @@ public:
         if constexpr (waits) {
             for (const planned_point& each : points)
                 from_.attach(each.at, each.clauses, each.entry);
-            // What is told to be set is set.
+            // When the caller reports the points as set, they must be set.
             from_.set_points();
         }
         return {};

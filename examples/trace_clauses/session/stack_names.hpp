@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Names for the addresses in stacks, by whoever knows what lay where in a process.
+/// @file An interface that provides names for the addresses in stacks.
 
 #include <sys/types.h>
 
@@ -21,17 +20,17 @@ public:
     stack_names& operator=(const stack_names&) = delete;
     virtual ~stack_names() = default;
 
-    /// Of the place that a return address leads to, at that time (CLOCK_MONOTONIC, ns): the
-    /// function, the offset in it, and the line or the file. Empty: unknown. Good until the next
-    /// call.
+    /// The name of the place to which a return address leads, at that time (CLOCK_MONOTONIC, ns):
+    /// the function, the offset in it, and the line or the file. Empty: unknown. Valid until the
+    /// next call.
     [[nodiscard]] virtual std::string_view name_of(::pid_t process, std::uint64_t return_address,
                                                    std::uint64_t time) = 0;
-    /// What lies there; null: unknown. Good until the next call.
+    /// The module at this address; null: unknown. Valid until the next call.
     [[nodiscard]] virtual const symbols::loaded_module* module_of(::pid_t process,
                                                                   std::uint64_t return_address,
                                                                   std::uint64_t time) = 0;
-    /// How often it has changed what lies where in a process: since then, other addresses may have
-    /// other names.
+    /// The number of changes of a process's mappings so far. After a change, other addresses may
+    /// have other names.
     [[nodiscard]] virtual std::uint64_t changes_of(::pid_t process, std::uint64_t time) = 0;
 };
 

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// The code that the kernel maps into each process ([vdso]): what 32-bit programs enter the kernel
-/// by, and return from signal handlers. It is in no file, and the same in all processes of a mode.
+/// The code that the kernel maps into each process ([vdso]). 32-bit programs enter the kernel and
+/// return from signal handlers through it. It is not in any file, and is the same in all processes
+/// of a mode.
 /// @code
 ///   const trace_ring::file_descriptor image = kernel_code_image(program_mode::ilp32);
 /// @endcode
@@ -14,9 +15,9 @@
 
 namespace trace_clauses {
 
-/// A file in memory with an image of it, as an ELF file. Of the other mode it is taken from a
-/// process of that mode, which is started for it, and ended. Empty: the kernel runs no such
-/// programs, or permits this one too little.
+/// Returns a file in memory with this code as an ELF file. For the other mode, it is copied from a
+/// process of that mode, which is started and ended for this. Empty: the kernel does not run such
+/// programs, or permissions are missing.
 [[nodiscard]] trace_ring::file_descriptor kernel_code_image(trace_ring::record::program_mode of);
 
 }  // namespace trace_clauses

@@ -30,7 +30,7 @@ void loaded_code::refresh() {
         return a.time < b.time;
     });
     for (const mapping_event& one : all) {
-        // What happened later may have been read before, on another processor.
+        // A later event may have been read earlier, from another processor.
         const std::uint64_t time = one.time + static_cast<std::uint64_t>(ahead_);
         process& of = processes_[one.process];
         switch (one.is) {
@@ -42,7 +42,7 @@ void loaded_code::refresh() {
                 for (mapping& each : of.all) {
                     if (each.since < time) each.until = std::min(each.until, time);
                 }
-                of.is_looked_at = true;  // all that it has now is told
+                of.is_looked_at = true;  // all current mappings are known
                 break;
             case mapping_event::kind::forked: {
                 const auto parent = processes_.find(one.parent);
@@ -64,8 +64,8 @@ void loaded_code::refresh() {
     forget_ended();
 }
 
-/// What fired before a process ended is read by then. If other threads of it go on, it is looked at
-/// anew.
+/// All firings before a process's end have been read by then. If other threads of it continue, it
+/// is examined again.
 void loaded_code::forget_ended() {
     constexpr std::uint64_t kept = 30'000'000'000;  // ns
     std::erase_if(processes_, [this](const auto& each) {
@@ -81,7 +81,7 @@ std::uint64_t loaded_code::changes_of(::pid_t number, std::uint64_t time) {
 }
 
 void loaded_code::look_at(::pid_t number, process& of) {
-    of.is_looked_at = events_.are_told();  // else again, for what it has mapped since
+    of.is_looked_at = events_.are_told();  // otherwise it is read again, for mappings made since
     const ::pid_t thread = launching::living_thread_of(number);
     std::ifstream maps("/proc/" + std::to_string(thread) + "/maps");
     const std::uint64_t now = trace_ring::clock::monotonic::now();
@@ -99,7 +99,7 @@ void loaded_code::look_at(::pid_t number, process& of) {
         if (rights[2] != 'x' || !is_code || path.ends_with(" (deleted)")) continue;
         there.push_back({begin, end, offset, since, ~std::uint64_t{0}, path, {}, inode});
     }
-    if (there.empty()) return;  // it has ended
+    if (there.empty()) return;  // the process has ended
     const auto is_same = [](const mapping& a, const mapping& b) {
         return a.begin == b.begin && a.end == b.end && a.path == b.path;
     };
@@ -137,8 +137,8 @@ const loaded_code::code_file& loaded_code::file_of(::pid_t of, const mapping& wh
     return file;
 }
 
-/// In its own root folder, as of a container, if that is still there. Another file of that name is
-/// not the one that was mapped.
+/// Opened in the process's root folder, such as a container's, if that still exists. A different
+/// file with the same name is not used.
 loaded_code::code_file loaded_code::found_file(::pid_t of, const mapping& what) {
     for (const std::string& path :
          {"/proc/" + std::to_string(of) + "/root" + what.path, what.path}) {
@@ -163,8 +163,7 @@ std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std:
     for (const mapping& each : of.all) {
         if (!each.path.empty() && each.since <= time && time < each.until) all.push_back(&each);
     }
-    // The kernel does not report what is unmapped. Of two parts at the same place, the later
-    // counts.
+    // The kernel does not report unmapping. Of two parts at the same place, the later one is valid.
     std::stable_sort(all.begin(), all.end(),
                      [](const mapping* a, const mapping* b) { return a->since > b->since; });
     std::vector<symbols::loaded_module> found;
@@ -194,7 +193,7 @@ const loaded_code::mapping* loaded_code::mapped_at(::pid_t number, process& of,
         look_at(number, of);
         at = find(of, address, time);
     }
-    // Code that is in no file has no path.
+    // Code outside of files has no path.
     if (at != nullptr && !at->path.empty()) return at;
     ++unnamed_;
     return nullptr;
@@ -213,7 +212,7 @@ const symbols::loaded_module* loaded_code::module_of(::pid_t number, std::uint64
 
 std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_address,
                                       std::uint64_t time) {
-    // Where the kernel awaits a return, nobody but the kernel knows the address.
+    // If the kernel traces the return, only the kernel knows the return address.
     if (is_return_probe(return_address)) return "a return that the kernel awaits";
     if (time >= read_at_) refresh();
     process& of = processes_[number];

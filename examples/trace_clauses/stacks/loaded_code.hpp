@@ -3,14 +3,15 @@
 #pragma once
 
 /// @file
-/// Which file's code lies where in a process, at any time of the session, and its functions' names.
+/// The mappings of code files in a process, at any time of the session, and the names of the
+/// functions.
 /// @code
 ///   loaded_code code;
 ///   code.name_of(pid, return_address, fired_at);  // "main+0x12 shop.c:33"
 /// @endcode
-/// What the kernel tells of mappings is kept, also when the process has ended. Of a process that
-/// was there before, or if the kernel tells nothing, /proc/PID/maps is read when it is first asked
-/// for.
+/// Mappings that the kernel reports are kept, even after the process has ended. For a process that
+/// was running before, or if the kernel reports nothing, /proc/PID/maps is read at the first
+/// request.
 
 #include <sys/types.h>
 
@@ -32,13 +33,13 @@ class object;
 
 namespace trace_clauses {
 
-/// Not for two threads at once.
+/// To be used by one thread at a time.
 class loaded_code final : public stack_names {
 public:
     loaded_code();
     ~loaded_code() override;
 
-    /// What has no name is counted. Throws std::bad_alloc only.
+    /// Addresses without a name are counted. Throws only std::bad_alloc.
     [[nodiscard]] std::string_view name_of(::pid_t process, std::uint64_t return_address,
                                            std::uint64_t time) override;
     [[nodiscard]] const symbols::loaded_module* module_of(::pid_t process,
@@ -52,9 +53,9 @@ public:
 
     /// Reads the current mappings of a process, unless the kernel reports them.
     void look(::pid_t process);
-    /// Addresses without a name, as nobody told what lay there.
+    /// The number of addresses without a name, because their mapping is unknown.
     [[nodiscard]] std::uint64_t unnamed() const noexcept { return unnamed_; }
-    /// What the kernel could not tell: names may be missing, or of what lay there before.
+    /// The number of mapping reports that the kernel lost: names may be missing or outdated.
     [[nodiscard]] std::uint64_t lost() const noexcept { return events_.lost(); }
 
 private:
@@ -62,27 +63,27 @@ private:
         std::uint64_t begin = 0, end = 0, offset = 0;
         std::uint64_t since = 0, until = ~std::uint64_t{0};  // ns
         std::string path;
-        std::string build_id;  // as mapping_event has them
+        std::string build_id;  // as in mapping_event
         std::uint64_t inode = 0;
     };
-    /// A file as it was mapped, if it is still there.
+    /// A mapped file, if it still exists.
     struct code_file {
-        std::string path;  // to open it; empty: it is not there
+        std::string path;  // path to open; empty: the file no longer exists
         std::unique_ptr<symbols::object> names;
     };
     struct process {
         std::vector<mapping> all;
-        /// By the mapping's begin in time, and the address.
+        /// By the begin of the mapping in time, and by address.
         std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> names;
         bool is_looked_at = false;
         std::vector<std::uint64_t> changes;  // when
-        std::uint64_t ended_at = 0;          // ns; 0: it runs
+        std::uint64_t ended_at = 0;          // ns; 0: it is running
     };
 
     void refresh();
     void forget_ended();
     void look_at(::pid_t number, process& of);
-    /// Null: it is counted.
+    /// Null: the address is counted as unnamed.
     [[nodiscard]] const mapping* mapped_at(::pid_t number, process& of, std::uint64_t address,
                                            std::uint64_t time);
     [[nodiscard]] static const mapping* find(const process& of, std::uint64_t address,
@@ -90,7 +91,7 @@ private:
     [[nodiscard]] const code_file& file_of(::pid_t of, const mapping& what);
     [[nodiscard]] static code_file found_file(::pid_t of, const mapping& what);
 
-    std::int64_t ahead_;  // of this time namespace
+    std::int64_t ahead_;  // for this time namespace
     mapping_events events_;
     std::uint64_t read_at_ = 0;
     std::map<::pid_t, process> processes_;

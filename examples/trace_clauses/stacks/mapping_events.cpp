@@ -23,7 +23,7 @@ constexpr std::size_t data_pages = 64;
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// What lies at `offset` of a record; 0 if it has no such bytes.
+/// Reads a value at `offset` of a record; 0 if the record is too short.
 template <class T>
 [[nodiscard]] T part(const std::vector<std::byte>& of, std::size_t offset) noexcept {
     T value{};
@@ -56,7 +56,7 @@ mapping_events::mapping_events() {
             one.file = open();
         }
         if (one.file < 0) {
-            if (errno == ENODEV || errno == ENXIO) continue;  // that processor is off
+            if (errno == ENODEV || errno == ENXIO) continue;  // this processor is offline
             close();
             return;
         }
@@ -95,7 +95,7 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
     std::uint64_t tail = control->data_tail;
     while (tail != head) {
         ::perf_event_header of_record{};
-        // Records are multiples of 8 bytes: their heads are whole.
+        // Records are multiples of 8 bytes, so their headers never wrap.
         std::memcpy(&of_record, data + tail % size, sizeof of_record);
         if (of_record.size < sizeof of_record || of_record.size > head - tail) break;
         record_.resize(of_record.size);
@@ -106,7 +106,7 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
             done += some;
         }
         tail += of_record.size;
-        // The time is last in each.
+        // The time is the last field of each record.
         mapping_event made;
         made.time = part<std::uint64_t>(record_, record_.size() - 8);
         made.process = part<std::int32_t>(record_, 8);
@@ -130,7 +130,7 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
                 } else {
                     made.inode = part<std::uint64_t>(record_, 48);
                 }
-                // "//anon", "[heap]" and the like are no files.
+                // "//anon", "[heap]" and similar names are not files.
                 if ((!made.path.starts_with('/') || made.path.starts_with("//")) &&
                     made.path != kernel_code) {
                     made.path.clear();
@@ -163,7 +163,7 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
                 break;
         }
     }
-    // release: the kernel writes there again when it sees that it was read
+    // release: after this store the kernel may overwrite the records that were read
     __atomic_store_n(&control->data_tail, tail, __ATOMIC_RELEASE);
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What processes map to run it, as the kernel tells it while it happens: also of a process that
-/// has ended when somebody asks.
+/// Reports what processes map for execution, from the kernel's events. This includes processes that
+/// end before anyone needs their mappings.
 /// @code
 ///   mapping_events events;
 ///   events.read([](const mapping_event& one) { ... });
@@ -29,21 +29,21 @@ inline constexpr std::string_view kernel_code = "[vdso]";
 struct mapping_event {
     enum class kind : std::uint8_t {
         mapped,    ///< the file's code from `offset` on, at [begin, end)
-        executed,  ///< all that was mapped before is gone
-        forked,    ///< from `parent`, whose mappings it has
-        ended,     ///< its first thread, at least
+        executed,  ///< all previous mappings are gone
+        forked,    ///< from `parent`, with its mappings
+        ended,     ///< at least its first thread
     };
     kind is = kind::mapped;
     ::pid_t process = 0;
     ::pid_t parent = 0;
-    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns, of no time namespace
+    std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns, outside of time namespaces
     std::uint64_t begin = 0, end = 0, offset = 0;
-    std::string path{};       ///< empty: of no file
-    std::string build_id{};   ///< its bytes; empty: it has none, or the kernel does not report it
+    std::string path{};       ///< empty: no file
+    std::string build_id{};   ///< empty: the file has none, or the kernel does not report it
     std::uint64_t inode = 0;  ///< of a file without build id; 0: not reported
 };
 
-/// Of all processes. Where the kernel does not permit that, there are none.
+/// Events of all processes. If the kernel does not permit this, there are no events.
 class mapping_events {
 public:
     mapping_events();
@@ -52,9 +52,9 @@ public:
     ~mapping_events();
 
     [[nodiscard]] bool are_told() const noexcept { return !rings_.empty(); }
-    /// What came since; in order for each processor only.
+    /// Passes the events since the last call; they are ordered only per processor.
     void read(const std::function<void(const mapping_event&)>& take);
-    /// So many were too many for the kernel's memory.
+    /// Number of events for which the kernel had no room.
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
 private:

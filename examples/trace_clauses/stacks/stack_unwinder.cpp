@@ -27,7 +27,7 @@ int find_no_elf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, ::Elf**) 
     return -1;
 }
 
-/// Only programs of 64 bits have that register.
+/// Only 64-bit programs have that register.
 [[nodiscard]] bool is_wide(const stack_snapshot& of) noexcept {
     constexpr std::size_t rip = 16;
     return of.registers[rip] != 0;
@@ -37,15 +37,15 @@ const Dwfl_Callbacks callbacks{&find_no_elf, &find_no_other_file, nullptr, nullp
 
 }  // namespace
 
-/// The code of a process, from one change of it to the next.
+/// The code of a process, between two changes of it.
 class stack_unwinder::program {
 public:
     program(::pid_t process, std::uint64_t changes) noexcept
         : changes_(changes), process_(process), dwfl_(::dwfl_begin(&callbacks)) {
         if (dwfl_ != nullptr) ::dwfl_report_begin(dwfl_);
     }
-    /// By its place in memory. `file`: open, or -1: its path is. Of one that cannot be read,
-    /// nothing is known.
+    /// At its place in memory. `file`: descriptor, or -1 to open its path. A file that cannot be
+    /// read provides no information.
     void add(const symbols::loaded_module& code, int file) noexcept {
         if (dwfl_ == nullptr) return;
         static_cast<void>(::dwfl_report_elf(dwfl_, code.path.c_str(), code.path.c_str(),
@@ -68,8 +68,8 @@ public:
     [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
     struct result {
         std::size_t count = 0;
-        bool is_cut = false;       ///< no more was copied
-        bool ended_early = false;  ///< no more is known
+        bool is_cut = false;       ///< the copy of the stack ended
+        bool ended_early = false;  ///< unwind information ended
     };
     [[nodiscard]] result unwind(const stack_snapshot& of, std::span<const std::byte> stack,
                                 std::span<std::uint64_t> into) {
@@ -92,7 +92,7 @@ private:
         return of_->registers[is_wide(*of_) ? rsp : esp];
     }
 
-    // One thread, whose number is that of the process.
+    // One thread, whose number is the process's.
     static ::pid_t next_thread(Dwfl*, void* of, void** thread) {
         if (*thread != nullptr) return 0;
         *thread = of;
@@ -107,7 +107,7 @@ private:
         const std::size_t bytes = is_wide(*self.of_) ? 8 : 4;
         const std::uint64_t offset = at - self.stack_pointer();
         if (offset > self.stack_.size() || self.stack_.size() - offset < bytes) {
-            // Also on another stack, from which a signal handler's was entered.
+            // Also if it continues on another stack, from which a signal handler's was entered.
             self.is_cut_ = true;
             return false;
         }
@@ -132,11 +132,11 @@ private:
             self.into_[self.count_++] = at;
             if (self.count_ == self.into_.size()) return DWARF_CB_ABORT;
         }
-        // Without a rule, libdwfl would follow the frame pointer, which may hold anything.
+        // Without a rule, libdwfl would follow the frame pointer, which may have any value.
         self.is_unknown_ = !self.has_rule(is_interrupted ? at : at - 1);
         return self.is_unknown_ ? DWARF_CB_ABORT : DWARF_CB_OK;
     }
-    /// Whether unwind information covers the instruction.
+    /// Returns whether unwind information covers the instruction.
     [[nodiscard]] bool has_rule(Dwarf_Addr at) const {
         Dwfl_Module* const in = ::dwfl_addrmodule(dwfl_, at);
         if (in == nullptr) return false;
@@ -155,7 +155,7 @@ private:
     ::pid_t process_;
     Dwfl* dwfl_;
     bool is_attached_ = false;
-    // Of the stack that is unwound now.
+    // The stack that is being unwound.
     const stack_snapshot* of_ = nullptr;
     std::span<const std::byte> stack_;
     std::span<std::uint64_t> into_;
@@ -185,7 +185,7 @@ std::size_t stack_unwinder::unwind(::pid_t process, std::uint64_t time,
         in = std::make_unique<program>(process, changes);
         const auto mode = is_wide(of) ? program_mode::lp64 : program_mode::ilp32;
         for (const auto& each : code_.modules_of(process, time)) {
-            if (each.path.empty()) continue;  // it is not there any more
+            if (each.path.empty()) continue;  // the file no longer exists
             if (each.path != kernel_code) {
                 in->add(each, -1);
             } else if (const int file = kernel_code_of(mode); file >= 0) {

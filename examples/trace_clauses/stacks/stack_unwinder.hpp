@@ -27,7 +27,7 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once.
+/// To be used by one thread at a time.
 class stack_unwinder {
 public:
     /// `code` must outlive it.
@@ -40,15 +40,15 @@ public:
                                      std::span<const std::byte> snapshot,
                                      std::span<std::uint64_t> into);
 
-    /// How many stacks were longer than the copied part, or continue on another stack.
+    /// Number of stacks that were longer than the copied part, or continue on another stack.
     [[nodiscard]] std::uint64_t cut() const noexcept { return cut_; }
-    /// How many end at code of which no unwind information is known.
+    /// Number of stacks that end at code without known unwind information.
     [[nodiscard]] std::uint64_t ended_early() const noexcept { return ended_early_; }
 
 private:
     class program;
 
-    /// -1: it is not known.
+    /// -1: unknown
     [[nodiscard]] int kernel_code_of(trace_ring::record::program_mode mode);
 
     loaded_code& code_;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The arithmetic types of C by what they are called.
+/// The arithmetic types of C by name.
 /// @code
 ///   basic_of("unsigned long")->type == point::c_type::long_integer;
 ///   usual("size_t")->is_signed == false;
@@ -24,17 +24,17 @@ namespace point = trace_ring::point;
 struct basic {
     point::c_type type = point::c_type::integer;
     bool is_signed = true;
-    bool is_byte = false;  ///< 8 bits that are no character
+    bool is_byte = false;  ///< 8 bits, but not a character
 
     [[nodiscard]] type_id in(type_table& types) const {
         return is_byte ? types.byte(is_signed) : types.of(type, is_signed);
     }
 };
 
-/// What "unsigned long" and the like mean, in any order of the words, with one space between them;
-/// nothing if they mean nothing.
+/// The meaning of "unsigned long" and similar, with the words in any order and one space between
+/// them; empty if they have none.
 [[nodiscard]] std::optional<basic> basic_of(const std::string& words);
-/// What every program has by including a header: size_t, int32_t and their like.
+/// Types that are available through standard headers: size_t, int32_t and similar.
 [[nodiscard]] std::optional<basic> usual(const std::string& name);
 
 }  // namespace trace_clauses

@@ -16,7 +16,7 @@ namespace {
 using passing = type::passing;
 using piece = value_piece::kind;
 
-/// Whether values of it have no bytes: what C++ calls an empty class.
+/// Returns whether values of the type have no bytes, as C++'s empty classes.
 [[nodiscard]] bool is_empty(const type_table& types, type_id of, int depth = 0) {
     const type& is = types[of];
     if (is.is == type::kind::array) {
@@ -37,7 +37,7 @@ using piece = value_piece::kind;
 [[nodiscard]] std::uint64_t up_to(std::uint64_t at, std::uint64_t alignment) noexcept {
     return (at + alignment - 1) / alignment * alignment;
 }
-/// By several registers of 8 or 4 bytes.
+/// In several registers of 8 or 4 bytes.
 [[nodiscard]] value_place in_registers(const std::vector<value_piece>& pieces,
                                        std::uint64_t bytes) {
     value_place made;
@@ -56,7 +56,7 @@ constexpr const char* behind = "it is behind an argument whose place is not know
 
 // --- x86-64 ---
 
-/// rdi, rsi, rdx, rcx, r8, r9: by DWARF's numbers.
+/// rdi, rsi, rdx, rcx, r8, r9, as DWARF's register numbers.
 constexpr std::array<std::uint8_t, 6> general_64{5, 4, 1, 2, 8, 9};
 
 enum class eightbyte : std::uint8_t { none, whole, sse, sse_up, x87, x87_up, memory };
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] call_places places(const function_type& of) {
         call_places made;
         made.result = result(of.returns);
-        // Where the result goes is an argument before all others.
+        // The address of a result in memory is passed before all other arguments.
         general_unknown_ = classes_of(of.returns).depends;
         if (made.result.known() && made.result.pieces[0].is == piece::memory) ++general_used_;
         for (const auto& each : of.parameters) made.arguments.push_back(argument(of, each));
@@ -97,7 +97,7 @@ private:
         if (a == x87 || a == x87_up || b == x87 || b == x87_up) return memory;
         return sse;
     }
-    /// Adds what lies `at` bytes from the value's begin.
+    /// Adds the part `at` bytes after the value's begin.
     void classify(type_id which, std::uint64_t at, classes& into, int depth) const {
         using enum eightbyte;
         const type& is = types_[which];
@@ -132,7 +132,7 @@ private:
             return;
         }
         if (is.passed == passing::vector) {
-            // Those of less than 8 bytes, and of one element, differ by compiler.
+            // For vectors of less than 8 bytes or of one element, compilers differ.
             if (bytes < 8 || is.count < 2) into.depends = true;
             if (bytes == 8) return all(sse);
             return both(sse, sse_up);
@@ -157,7 +157,7 @@ private:
             return made;
         }
         classify(which, 0, made, 0);
-        // Behind the merger: if one is in memory, all is.
+        // After merging: if one part is in memory, all of it is.
         using enum eightbyte;
         if (made.of[0] == memory || made.of[1] == memory ||
             (made.of[1] == x87_up && made.of[0] != x87)) {
@@ -166,7 +166,8 @@ private:
         if (made.of[1] == sse_up && made.of[0] != sse) made.of[1] = sse;
         return made;
     }
-    /// A vector that one register holds if the processor has such: alone, or alone in a structure.
+    /// Whether it is a vector that one register holds on processors with wide vectors: alone, or as
+    /// a structure's only member.
     [[nodiscard]] bool holds_wide_vector(type_id which, int depth) const {
         const type& is = types_[which];
         if (is.passed == passing::vector) return is.size.bytes > 16;
@@ -273,8 +274,8 @@ private:
             vectors_used_ + reals <= vectors) {
             return in_classes(of, bytes, general, general_used_, vectors_used_);
         }
-        // A number of 16 bytes: older clangs divide it between a register and the stack, or do not
-        // align it there.
+        // For a number of 16 bytes: older clangs divide it between a register and the stack, or do
+        // not align it there.
         const bool large = wholes == 2 && alignment == 16;
         if (large && general_used_ + 1 == general.size()) general_unknown_ = true;
         if (stack_unknown_) return value_place::unknown(behind);
@@ -293,7 +294,7 @@ private:
     bool stack_unknown_ = false;
     std::size_t general_used_ = 0;
     std::size_t vectors_used_ = 0;
-    std::uint64_t stack_ = 0;  // bytes of it that arguments have taken
+    std::uint64_t stack_ = 0;  // bytes of the stack used by arguments
 };
 
 // --- i386 ---
@@ -349,7 +350,7 @@ private:
         const bool is_nothing = is.is == type::kind::nothing;
         if (is_nothing || is.passed == passing::vector || is.size.alignment > 4 ||
             is_empty(types_, one.type)) {
-            // As vectors have it, and what holds them, and empty classes.
+            // Unknown for vectors, anything that contains them, and empty classes.
             unknown_ = unknown_ || !is_nothing || is.passed != passing::whole;
             if (unknown_) return value_place::unknown(depends);
         }
@@ -372,7 +373,8 @@ private:
     std::uint64_t stack_ = 0;
 };
 
-/// Whether the debug information contradicts the ABI: attributes as regparm are not told.
+/// Returns whether the debug information agrees with the ABI. It does not show attributes such as
+/// regparm.
 [[nodiscard]] bool keeps_to(const type_table& types, const function_type& of,
                             const call_places& places) {
     for (std::size_t i = 0; i < of.parameters.size(); ++i) {
@@ -385,7 +387,7 @@ private:
             };
             if (differ(one.place.pieces[0], by_abi.pieces[0])) return false;
         }
-        // What is on the stack already is not copied there.
+        // A value that is already on the stack is not copied there.
         const type& is = types[one.type];
         if (types.mode() == program_mode::ilp32 && one.is_copied && is.size.bytes == 4 &&
             (is.is == type::kind::integer || is.is == type::kind::pointer)) {
@@ -395,17 +397,17 @@ private:
     return true;
 }
 
-/// Forgets what clang tells of registers for a whole function where these are not those of
-/// arguments in their order: then its first instructions have copied the argument there.
+/// Drops clang's register places that are for the whole function and are not those of the arguments
+/// in order: in this case, the function's first instructions have copied the argument there.
 void forget_copies(const type_table& types, function_type& of) {
     const bool wide = types.mode() == program_mode::lp64;
     constexpr std::array<std::uint8_t, 2> order_32{1, 2};  // ecx, edx
     const std::span<const std::uint8_t> order =
         wide ? std::span<const std::uint8_t>(general_64) : order_32;
     const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
-    std::size_t general = 0;  // the first that may be next
+    std::size_t general = 0;  // the first register that may be next
     std::size_t vectors = 0;
-    // Without optimization i386 has no arguments in registers.
+    // Without optimization, i386 does not pass arguments in registers.
     bool in_order = wide || of.is_optimized;
     for (const auto& one : of.parameters) {
         if (!one.is_told) continue;
@@ -439,12 +441,13 @@ void forget_copies(const type_table& types, function_type& of) {
     }
 }
 
-/// Forgets clang's places of arguments that the function's first statements may have changed, as
-/// `a = b` or `a += 3` do: if these have no code, clang gives the place after them. Arguments
-/// that are where they come from are in their order, and in a place before their own only if
-/// arguments before them are not there at all.
+/// Drops clang's places for arguments that the function's first statements may have changed, such
+/// as `a = b` or `a += 3`. If these statements generate no code, clang gives the place after them.
+/// Unchanged arguments are in order; they are in an earlier place than their own only if previous
+/// arguments are not passed at all.
 void forget_changes(function_type& of, const call_places& by_abi) {
-    std::vector<std::size_t> own(of.parameters.size(), SIZE_MAX);  // whose place by the ABI it has
+    std::vector<std::size_t> own(of.parameters.size(), SIZE_MAX);  // index of the ABI place that it
+                                                                   // occupies
     std::vector<bool> is_doubtful(of.parameters.size(), false);
     const auto same = [](const value_place& a, const value_place& b) {
         return a.known() && b.known() && a.pieces[0].is == b.pieces[0].is &&
@@ -479,7 +482,8 @@ void forget_changes(function_type& of, const call_places& by_abi) {
     }
 }
 
-/// What is passed by its address is nowhere on the stack itself, although clang says so.
+/// A value that is passed by address is not on the stack itself, although clang's description says
+/// so.
 void dereference(const type_table& types, function_type& of) {
     const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
     for (auto& one : of.parameters) {
@@ -501,7 +505,7 @@ call_places places_by_convention(const type_table& types, const function_type& o
 void settle_places(const type_table& types, function_type& of, known_of_function known) {
     const call_places by_abi = places_by_convention(types, of);
     constexpr const char* assume = " (--assume-abi takes the usual place)";
-    // In 32 bits there are attributes for other places, which no debug information names.
+    // In 32 bits, attributes can select other places, and the debug information does not show them.
     const bool keeps_surely = (known.is_exported || !of.is_optimized) && of.calls_as_c &&
                               !of.has_own_convention && !of.lacks_arguments && !of.by_gcc &&
                               types.mode() == program_mode::lp64;
@@ -537,7 +541,7 @@ void settle_places(const type_table& types, function_type& of, known_of_function
     if (!of.calls_as_c || of.has_own_convention) {
         of.result = value_place::unknown(why_not + assume);
     } else if (!known.is_exported && of.is_optimized && (!of.by_gcc || is_real_of_32)) {
-        // clang takes results away that no caller uses; gcc returns these in other registers.
+        // clang removes results that no caller uses, and gcc returns them in other registers.
         of.result = value_place::unknown(
             "the function is not exported, so that the optimizer may have changed what it returns" +
             std::string(assume));

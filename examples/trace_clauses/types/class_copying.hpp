@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Which classes calls pass by their address, by what DWARF tells of their functions.
+/// Determines which classes are passed by address, from the functions that DWARF lists for them.
 /// @code
 ///   class_copying copied(die);
 ///   for (Dwarf_Die& each : children) copied.look_at(each);
@@ -21,7 +21,7 @@
 
 namespace trace_clauses {
 
-/// Whether objects of a class are copied or destroyed by code of its own: calls pass such by their
+/// Whether a class has its own code to copy or destroy objects. Calls then pass its objects by
 /// address (Itanium C++ ABI, "non-trivial for the purposes of calls").
 class class_copying {
 public:
@@ -45,7 +45,7 @@ public:
             own_ = own_ || !by_default;
             return;
         }
-        // A template's name has its arguments, a constructor's has not.
+        // The name of a template includes its arguments; a constructor's name does not.
         const std::string_view whole(of);
         if (whole.substr(0, whole.find('<')) != name || !takes_its_like(one)) return;
         if (has_flag(one, DW_AT_deleted)) {
@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// Whether a constructor's one argument is another object of the class.
+    /// Returns whether the constructor's only argument is another object of the class.
     [[nodiscard]] bool takes_its_like(Dwarf_Die& constructor) const {
         Dwarf_Die one;
         if (dwarf_child(&constructor, &one) != 0) return false;

@@ -1,8 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// The grammar of declarations. In a file of its own: it takes long to compile.
+/// @file The grammar of declarations. In a separate file because it takes long to compile.
 
 #include <charconv>
 #include <cstdint>
@@ -26,13 +25,13 @@ constexpr std::size_t deepest_brackets = 40;
 
 // --- Building the tree ---------------------------------------------------------------------------
 
-/// Adds what was parsed to its parts.
+/// Appends what was parsed to the parts.
 const auto add = [](auto& context) {
     x3::_val(context).parts.push_back(std::move(x3::_attr(context)));
 };
 const auto take = [](auto& context) { x3::_val(context) = std::move(x3::_attr(context)); };
 
-/// Says what it is, at a token.
+/// Sets the kind of the node, at a token.
 template <kind What>
 struct becomes {
     template <class Context>
@@ -81,7 +80,7 @@ const auto set_number = [](auto& context) {
     }
     throw declaration_fault{token.begin(), "no number that fits in 64 bits"};
 };
-/// A sum or product of one is that itself.
+/// A sum or product with one operand is replaced by the operand.
 const auto finish = [](auto& context) {
     node& one = x3::_attr(context);
     if (one.parts.size() == 1 && one.word.empty()) {
@@ -90,7 +89,7 @@ const auto finish = [](auto& context) {
     }
     x3::_val(context) = std::move(one);
 };
-/// Each '-' before it was counted.
+/// The number of '-' before it.
 const auto finish_minus = [](auto& context) {
     const bool turned = x3::_val(context).pointers % 2 != 0;
     node one = std::move(x3::_attr(context));
@@ -130,7 +129,7 @@ struct operand_of {
 
 // --- The grammar ---------------------------------------------------------------------------------
 
-/// Its rules have short names, which are parameters' elsewhere.
+/// The rules have short names that are parameter names elsewhere.
 namespace grammar {
 
 struct definition_id {};
@@ -195,7 +194,7 @@ const auto skipped = x3::char_(" \t\n\v\f\r") | ("//" >> *(x3::char_ - '\n')) |
 [[nodiscard]] auto keyword(const char* word) {
     return x3::lexeme[x3::lit(word) >> !in_name];
 }
-/// Its place is known.
+/// A token whose place is known.
 [[nodiscard]] auto token(const char* word) {
     return x3::raw[keyword(word)];
 }
@@ -260,10 +259,10 @@ BOOST_SPIRIT_DEFINE(definition, alias, specifier, record, enumeration, enumerato
 
 }  // namespace grammar
 
-/// One declaration: up to its ';', which may be missing.
+/// The extent of one declaration: up to its ';', which may be missing.
 struct extent_of_one {
     const char* end;
-    const char* too_deep;  ///< where brackets go deeper than may be; null if they do not
+    const char* too_deep;  ///< where brackets are nested too deeply; null if they are not
 };
 [[nodiscard]] extent_of_one look_ahead(const char* at, const char* end) {
     std::size_t depth = 0;
@@ -284,7 +283,7 @@ struct extent_of_one {
     return {end, nullptr};
 }
 
-/// Whether a declaration begins there.
+/// Returns whether a declaration begins there.
 [[nodiscard]] bool begins_declaration(const char* at, const char* end) {
     const std::string_view rest(at, static_cast<std::size_t>(end - at));
     for (const std::string_view word : {"struct", "union", "enum", "typedef"}) {
@@ -310,7 +309,8 @@ declaration_tree parse_declarations(std::string_view script, std::size_t from) {
     const char* last = end;
     try {
         while (begins_declaration(at, end)) {
-            // One after the other: what follows the last of them is another language.
+            // Declarations are read one after another, because another language follows the last of
+            // them.
             const auto [stop, deep] = look_ahead(at, end);
             if (deep != nullptr) {
                 throw declaration_fault{deep, "more than 40 brackets within each other"};

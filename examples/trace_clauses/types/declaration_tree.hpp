@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A script's declarations as they were written, before they mean sizes: the parser makes the tree,
-/// and it is laid out once for each mode.
+/// A script's declarations as a tree, before sizes are known. The parser builds the tree, which is
+/// then laid out once for each mode.
 /// @code
 ///   const declaration_tree made = parse_declarations(script, from);
 ///   lay_out(made.root, table);
@@ -20,7 +20,7 @@
 
 namespace trace_clauses {
 
-/// One of anything in a declaration.
+/// A node of the tree.
 struct node {
     enum class kind : std::uint8_t {
         none,
@@ -55,7 +55,7 @@ struct node {
     std::vector<node> parts{};
 };
 
-/// Ends the reading of declarations.
+/// Thrown to end the reading of declarations.
 struct declaration_fault {
     const char* at;
     std::string what;
@@ -63,12 +63,12 @@ struct declaration_fault {
 
 struct declaration_tree {
     node root;
-    std::size_t end = 0;  ///< where in the script something else begins
+    std::size_t end = 0;  ///< the place in the script where the declarations end
 };
 /// Throws declaration_fault.
 [[nodiscard]] declaration_tree parse_declarations(std::string_view script, std::size_t from);
 
-/// Puts what the tree declares into a table. Throws declaration_fault.
+/// Adds the tree's declarations to a table. Throws declaration_fault.
 void lay_out(const node& all, type_table& into);
 
 }  // namespace trace_clauses

@@ -24,7 +24,7 @@ using point::c_type;
     throw declaration_fault{at.at, std::move(what)};
 }
 
-/// Puts a tree into the table of one mode.
+/// Adds a tree to the table of one mode.
 class builder {
 public:
     explicit builder(type_table& into) : table_(into) {}
@@ -88,7 +88,7 @@ private:
             table_.name(name, made);
             return made;
         }
-        // Before its members, which may point to it; and what points to it already, goes on to.
+        // Added before its members, which may point to it. Existing pointers to it remain valid.
         type_id made = table_.find(name);
         if (name.empty() || made == type_table::nothing() ||
             table_[made].is != type::kind::nothing) {

@@ -51,8 +51,8 @@ std::optional<std::uint64_t> number_of(Dwarf_Die& of, unsigned which) {
 std::optional<std::int64_t> constant_of(Dwarf_Die& enumerator) {
     Dwarf_Attribute attribute;
     if (dwarf_attr(&enumerator, DW_AT_const_value, &attribute) == nullptr) return std::nullopt;
-    // A constant of one to eight bytes without a sign is one that is not negative: compilers write
-    // the others in LEB128.
+    // A constant of one to eight bytes without a sign is not negative: compilers write negative
+    // ones in LEB128.
     const unsigned form = dwarf_whatform(&attribute);
     Dwarf_Word value = 0;
     Dwarf_Sword with_sign = 0;
@@ -76,12 +76,12 @@ std::optional<std::uint64_t> place_of(Dwarf_Die& member) {
     }
     Dwarf_Word value = 0;
     if (dwarf_formudata(&attribute, &value) == 0) return value;
-    // DWARF 2 and 3 have an expression there.
+    // DWARF 2 and 3 have an expression here.
     Dwarf_Op* operations = nullptr;
     std::size_t count = 0;
     if (dwarf_getlocation(&attribute, &operations, &count) != 0 || count != 1 ||
         operations[0].atom != DW_OP_plus_uconst) {
-        return std::nullopt;  // of a virtual base class: known at run time only
+        return std::nullopt;  // for a virtual base class: known only at run time
     }
     return operations[0].number;
 }
@@ -91,7 +91,7 @@ std::uint64_t first_bit_of(Dwarf_Die& member, std::uint64_t place, std::uint64_t
     if (const auto first = number_of(member, DW_AT_data_bit_offset)) return *first;
     Dwarf_Attribute attribute;
     Dwarf_Sword from_highest = 0;
-    // Before DWARF 4: from the highest bit of the word.
+    // Before DWARF 4, bits are counted from the highest bit of the word.
     if (dwarf_formsdata(dwarf_attr(&member, DW_AT_bit_offset, &attribute), &from_highest) != 0) {
         return place * 8;
     }
@@ -105,7 +105,8 @@ std::optional<point::bit_field> bits_at(std::uint64_t at, std::uint64_t width, p
         at > whole * 8 || width > whole * 8 - at) {
         return std::nullopt;
     }
-    // In words as they are aligned, and, if it is not within one of them, in a packed structure.
+    // Tries aligned words first. A bit-field that is not within one of them is in a packed
+    // structure.
     for (const std::uint64_t alignment : {type.alignment, std::uint64_t{1}}) {
         const auto found = point::layout::word_of(at, width, alignment);
         if (found && (alignment == 1 ||

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What an entry of DWARF says of a type or a member, in whichever of the ways that its versions
-/// have.
+/// Reads the attributes of a type or a member from a DWARF entry, in the forms of all DWARF
+/// versions.
 /// @code
 ///   const auto bytes = number_of(entry, DW_AT_byte_size);
 ///   const auto offset = place_of(member);
@@ -22,28 +22,28 @@ namespace trace_clauses {
 
 namespace point = trace_ring::point;
 
-/// A constant of it, or of the entry that it completes.
+/// A constant of the entry, or of the entry that it completes.
 [[nodiscard]] std::optional<std::uint64_t> number_of(Dwarf_Die& of, unsigned which);
-/// What an enumeration's name stands for.
+/// An enumerator's value.
 [[nodiscard]] std::optional<std::int64_t> constant_of(Dwarf_Die& enumerator);
 [[nodiscard]] bool has_flag(Dwarf_Die& of, unsigned which);
-/// Whether it is only said that there is such a type.
+/// Whether the type is only declared.
 [[nodiscard]] bool is_declaration(Dwarf_Die& of);
-/// "struct", "union", "enum"; empty for all that has no such tag.
+/// "struct", "union", "enum"; empty for other entries.
 [[nodiscard]] std::string tag_of(Dwarf_Die& of);
-/// Whether a unit was compiled from C, where no types are within others.
+/// Whether a unit was compiled from C, where types are not nested.
 [[nodiscard]] bool is_c(Dwarf_Die& unit);
-/// Its type; false if it has none.
+/// The entry's type; false if it has none.
 [[nodiscard]] bool find_type(Dwarf_Die& of, Dwarf_Die& found);
 
-/// Where a member is in its structure; nothing if it is known at run time only, or not said.
+/// The offset of a member in its structure; empty if it is missing, or known only at run time.
 [[nodiscard]] std::optional<std::uint64_t> place_of(Dwarf_Die& member);
-/// The first bit of a bit-field, from its structure's lowest; its type has `bytes`, and its word is
-/// at `place`, in versions that say so.
+/// The first bit of a bit-field, counted from the structure's lowest bit. Its type has `bytes`, and
+/// its word is at `place` in the versions that give it.
 [[nodiscard]] std::uint64_t first_bit_of(Dwarf_Die& member, std::uint64_t place,
                                          std::uint64_t bytes, std::uint64_t width);
-/// Bits `at` to `at + width` of a structure of `whole` bytes, of an integer `type`, as
-/// point::layout tells it; nothing if there can be no such bit-field.
+/// Bits `at` to `at + width` of a structure of `whole` bytes, as an integer of type `type`, in the
+/// form of point::layout; empty if there can be no such bit-field.
 [[nodiscard]] std::optional<point::bit_field> bits_at(std::uint64_t at, std::uint64_t width,
                                                       point::extent type, std::uint64_t whole);
 

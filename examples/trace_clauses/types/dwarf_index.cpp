@@ -46,7 +46,7 @@ void dwarf_index::look_at(Dwarf_Die& one, const std::string& around, bool cxx, i
     if (tag == DW_TAG_typedef) {
         defined_.emplace(name, one);
     } else if (!kind.empty()) {
-        // One with a signature says where it is defined.
+        // A declaration with a signature refers to its definition.
         if (is_declaration(one) && dwarf_hasattr(&one, DW_AT_signature) == 0) {
             declared_.emplace(one.addr, kind + " " + name);
         } else {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Finds the functions and the structures of a program in its DWARF, which has no order by name.
+/// An index of a program's functions and structures. DWARF itself is not ordered by name.
 /// @code
 ///   dwarf_index index(debug);
 ///   if (const Dwarf_Die* found = index.defined("struct order")) read(*found);
@@ -23,7 +23,7 @@
 
 namespace trace_clauses {
 
-/// Looks at all of a file at once. Memory and time: linear, and bounded.
+/// Reads all of a file in one pass. Memory and time are linear, and bounded.
 class dwarf_index {
 public:
     explicit dwarf_index(Dwarf* of);
@@ -31,12 +31,12 @@ public:
     /// Null if there is none.
     [[nodiscard]] Dwarf_Die* at(std::uint64_t address) { return found(by_address_, address); }
     [[nodiscard]] Dwarf_Die* function(const std::string& name) { return found(functions_, name); }
-    /// "struct s", or a typedef's; with the namespaces and classes around it.
+    /// Finds "struct s", or a typedef, including its namespaces and classes.
     [[nodiscard]] Dwarf_Die* defined(const std::string& name) { return found(defined_, name); }
-    /// An enumeration's value by its name, alone or with all that is around it; null if there is
-    /// none. Those within functions are not known.
+    /// Finds an enumerator by its name, alone or qualified; null if there is none. Enumerations
+    /// within functions are not included.
     [[nodiscard]] const enumerator* value(const std::string& name);
-    /// The definition of what is declared there, in whatever unit that is.
+    /// The definition for a declaration, in any unit.
     [[nodiscard]] Dwarf_Die* definition_of(const Dwarf_Die& declaration) {
         const auto name = declared_.find(declaration.addr);
         return name == declared_.end() ? nullptr : defined(name->second);
@@ -54,13 +54,13 @@ private:
     void add_values();
     void add_value(const std::string& name, const enumerator& value);
 
-    std::size_t left_ = std::size_t{1} << 25;  // entries that are looked at
+    std::size_t left_ = std::size_t{1} << 25;  // remaining number of entries to read
     std::map<std::uint64_t, Dwarf_Die> by_address_;
     std::unordered_map<std::string, Dwarf_Die> functions_;
     std::unordered_map<std::string, Dwarf_Die> defined_;
     std::unordered_map<const void*, std::string> declared_;
     std::vector<std::pair<Dwarf_Die, std::string>>
-        enumerations_;  // and what is around their values
+        enumerations_;  // with the scopes around their values
     std::unordered_map<std::string, enumerator> values_;
 };
 

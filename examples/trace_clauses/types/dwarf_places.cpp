@@ -40,7 +40,7 @@ void dwarf_places::find_frame_base(Dwarf_Die& function) {
         frame_base_ = 0;
         return;
     }
-    // A register, as it is behind the function's first instructions.
+    // A register's value after the function's first instructions.
     std::uint64_t reg = atom - DW_OP_reg0;
     if (atom == DW_OP_regx) {
         reg = operations[0].number;
@@ -103,7 +103,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
     std::vector<term> stack;
     std::uint64_t done = 0;
     bool is_copied = false;
-    // What is on the stack becomes a piece of so many bytes.
+    // The value on the stack becomes a piece of the given number of bytes.
     const auto close = [&](std::uint64_t size) {
         term one;
         if (stack.empty()) {
@@ -125,7 +125,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
             one.piece.upper = true;
             one.piece.bytes = size - 8;
         }
-        // A register of 8 or 4 bytes does not hold more.
+        // A register of 8 or 4 bytes cannot hold more.
         if (one.piece.is == piece::reg && size > static_cast<std::uint64_t>(word())) {
             one.piece.bytes = static_cast<std::uint64_t>(word());
             into.push_back(one.piece);
@@ -166,7 +166,8 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
             const bool extended = atom == DW_OP_bregx;
             const std::uint64_t number = extended ? one.number : atom - DW_OP_breg0;
             if (number >= (mode_ == program_mode::lp64 ? 16U : 8U)) return outcome::not_understood;
-            // For the whole function, these two hold what its first instructions make of them.
+            // For the whole function, these two contain values that its first instructions have
+            // stored there.
             is_copied =
                 is_copied ||
                 (whole_function && (number == stack_pointer_of(mode_) || number == frame_pointer));
@@ -181,7 +182,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
                     offset = *frame_base_ + static_cast<std::int64_t>(one.number);
                 }
             }
-            // Below the address to return to is the function's own memory.
+            // Memory below the return address belongs to the function.
             is_copied = is_copied || offset < 0;
             push_at(stack_pointer_of(mode_), word() + offset);
         } else if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31) {
@@ -229,7 +230,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
         }
     }
     if (!stack.empty() && done == 0) {
-        // A constant without stack_value is an address in the file: of a static object.
+        // A constant without stack_value is an address in the file, of a static object.
         if (stack.back().piece.is == piece::constant && !stack.back().is_value)
             return outcome::not_understood;
         close(bytes);
@@ -243,8 +244,8 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
 
 namespace {
 
-/// The views at which the places of a list begin, in their order. A place that holds only after
-/// statements without code begins at the same address, with a view above 0. Source: gcc's
+/// The view numbers at which the places of a list begin, in order. A place that becomes valid only
+/// after statements without code begins at the same address, with a view above 0. Source: gcc's
 /// DW_AT_GNU_locviews.
 class location_views {
 public:
@@ -277,11 +278,11 @@ public:
             return;
         }
     }
-    /// The next place's; 0 without views, and nothing where they cannot be read.
+    /// The view of the next place; 0 without views, and empty if they cannot be read.
     [[nodiscard]] std::optional<std::uint64_t> next() {
         if (!any_) return 0;
         const auto begins = number();
-        return number() ? begins : std::nullopt;  // where it ends is not asked
+        return number() ? begins : std::nullopt;  // the end is not needed
     }
 
 private:
@@ -322,7 +323,7 @@ std::vector<dwarf_places::expression> dwarf_places::at_entry(Dwarf_Die& paramete
          (at = dwarf_getlocations(&attribute, at, &base, &begin, &end, &operations, &count)) > 0;) {
         const auto view = views.next();
         const bool is_whole = begin == 0 && end == ~Dwarf_Addr{0};
-        // One that begins there may hold for no instruction.
+        // A place that begins there may be valid for no instruction.
         const bool is_there = is_whole || (begin < entry_ && entry_ < end) ||
                               (begin == entry_ && view == std::uint64_t{0});
         if (is_there) found.push_back({operations, count});
@@ -356,7 +357,7 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type
         into.place.why_not = optimized_out;
         return;
     }
-    // With a list of places, one holds where the function begins, or none.
+    // In a list of places, one is valid at the function's begin, or none is.
     const bool whole_function = dwarf_whatform(&attribute) == DW_FORM_exprloc ||
                                 dwarf_whatform(&attribute) == DW_FORM_block1 ||
                                 dwarf_whatform(&attribute) == DW_FORM_block;
@@ -371,7 +372,7 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type
             evaluate(attribute, each.operations, each.count, whole_function, bytes, pieces);
         if (how == outcome::copied) {
             into.is_copied = true;
-            // What is copied is the address of what is passed.
+            // The copied value is the address of the argument.
             const bool by_address = pieces.size() == 1 && !pieces[0].through.empty();
             into.by_reference = into.by_reference || by_address;
         } else if (how == outcome::known) {

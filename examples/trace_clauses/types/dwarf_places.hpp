@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// Where a program's DWARF says that a function's arguments are when it is entered.
+/// The places of a function's arguments at its entry, as described by the program's DWARF.
 /// @code
 ///   dwarf_places places(function, entry, mode, rules);
 ///   places.read(parameter, into);
 /// @endcode
-/// Of a place that holds for the whole function, as in code that is not optimized, the function
-/// itself copies the argument there: that says nothing of the entry, and is told apart. Source:
-/// DWARF 5, 2.5 and 2.6.
+/// If a place is valid for the whole function, as in unoptimized code, the function itself copies
+/// the argument there. Such a place is not valid at the entry, and is marked. Source: DWARF 5, 2.5
+/// and 2.6.
 
 #include <elfutils/libdw.h>
 
@@ -26,20 +26,20 @@
 
 namespace trace_clauses {
 
-/// Of one function. All that is named must outlive it.
+/// For one function. Everything that it refers to must outlive it.
 class dwarf_places {
 public:
     dwarf_places(Dwarf_Die& function, std::uint64_t entry, program_mode mode, unwind_rules& rules);
 
-    /// Sets what is known of a parameter's place; its type is set already.
+    /// Sets the known part of a parameter's place. The parameter's type is already set.
     void read(Dwarf_Die& parameter, std::uint64_t bytes, function_type::parameter& into);
 
 private:
-    /// A value that an expression computes: a constant, or what a piece says.
+    /// A value that an expression computes: a constant or a piece.
     struct term {
         value_piece piece{};
-        bool is_register = false;  ///< the register itself, and not what it points to
-        bool is_value = false;     ///< the value itself, and not where it is
+        bool is_register = false;  ///< the register itself, not the memory that it points to
+        bool is_value = false;     ///< the value itself, not its address
     };
     enum class outcome : std::uint8_t { known, copied, lost, not_understood };
     struct expression {
@@ -47,7 +47,7 @@ private:
         std::size_t count;
     };
 
-    /// What holds where the function is entered, before any of its statements.
+    /// The places that are valid at the function's entry, before any of its statements.
     [[nodiscard]] std::vector<expression> at_entry(Dwarf_Die& parameter,
                                                    Dwarf_Attribute& attribute) const;
 
@@ -56,7 +56,7 @@ private:
                                    std::vector<value_piece>& into);
     [[nodiscard]] std::optional<term> entry_value(Dwarf_Attribute& of, const Dwarf_Op& one) const;
     [[nodiscard]] term register_of(std::uint64_t number) const;
-    /// The frame's base, from where the caller's frame ends.
+    /// Finds the frame base, relative to the end of the caller's frame.
     void find_frame_base(Dwarf_Die& function);
     [[nodiscard]] std::int64_t word() const noexcept { return mode_ == program_mode::lp64 ? 8 : 4; }
 

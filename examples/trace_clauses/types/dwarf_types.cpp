@@ -24,7 +24,7 @@
 namespace trace_clauses {
 namespace {
 
-constexpr int deepest = 64;  // types of types
+constexpr int deepest = 64;  // maximum nesting of types
 constexpr std::uint64_t most_bytes = point::layout::most_bytes;
 
 }  // namespace
@@ -45,12 +45,12 @@ public:
         function_type made;
         Dwarf_Die unit;
         const bool has_unit = dwarf_diecu(found, &unit, nullptr, nullptr) != nullptr;
-        // Assemblers list functions without their arguments: that is as good as no list.
+        // Assemblers list functions without their arguments, so their lists are ignored.
         if (has_unit && dwarf_srclang(&unit) == DW_LANG_Mips_Assembler) return std::nullopt;
         if (has_unit) describe(*found, unit, made);
         made.returns = type_of(*found, 0);
         const std::vector<Dwarf_Die> own = parameters_in(*found, made);
-        // What became of an inlined function where it was not, may have lost some.
+        // The non-inlined copy of an inlined function may lack some of them.
         std::vector<Dwarf_Die> all = own;
         if (auto origin = origin_of(*found)) {
             all.clear();
@@ -59,7 +59,7 @@ public:
                     const auto its = origin_of(each);
                     return its && its->addr == one.addr;
                 });
-                // Those that only some variants of a constructor have.
+                // Parameters that only some variants of a constructor have.
                 if (kept == own.end() && has_flag(one, DW_AT_artificial)) continue;
                 all.push_back(kept == own.end() ? one : *kept);
             }
@@ -93,7 +93,7 @@ private:
         state is = state::waiting;
     };
 
-    /// What its unit, and the entry itself, say of how it is called.
+    /// Reads the calling convention from the unit, and from the entry itself.
     static void describe(Dwarf_Die& function, Dwarf_Die& unit, function_type& into) {
         const int language = dwarf_srclang(&unit);
         into.calls_as_c = calls_as_c(language);
@@ -107,19 +107,19 @@ private:
         const std::string_view by(producer == nullptr ? "" : producer);
         into.by_gcc = by.starts_with("GNU ");
         if (into.by_gcc && by.find(" -m") != std::string_view::npos) {
-            // Its options are there.
+            // The producer's options are there.
             const std::size_t level = by.rfind(" -O");
             into.is_optimized =
                 level != std::string_view::npos && by.substr(level, 4) != std::string_view(" -O0");
         } else {
-            // Only where it optimizes does clang list all calls.
+            // clang lists all calls only if it optimizes.
             into.is_optimized = dwarf_hasattr(&function, DW_AT_call_all_calls) != 0 ||
                                 dwarf_hasattr(&function, DW_AT_GNU_all_call_sites) != 0 ||
                                 by.find("clang") == std::string_view::npos;
         }
     }
-    /// How many arguments the function has by the name that linkers know it by; nothing if that
-    /// does not tell.
+    /// The number of the function's arguments according to its linker symbol; empty if the symbol
+    /// does not show it.
     [[nodiscard]] std::optional<std::size_t> arguments_in_name(Dwarf_Die& function) {
         Dwarf_Attribute attribute;
         const char* const name =
@@ -208,7 +208,7 @@ private:
         return find_type(of, found) ? converted(found, depth) : type_table::nothing();
     }
 
-    /// The type's number; structures' members wait until `complete_all`.
+    /// The type's number. Members of structures are added by `complete_all`.
     [[nodiscard]] type_id converted(Dwarf_Die& of, int depth) {
         if (const auto known = known_.find(of.addr); known != known_.end()) return known->second;
         if (depth == deepest || left_ == 0) return type_table::nothing();
@@ -267,7 +267,7 @@ private:
         return table_.add(
             {.passed = passed, .name = name == nullptr ? "" : name, .size = {bytes, alignment}});
     }
-    /// Of a data member its offset; of a function two words.
+    /// A pointer to a data member is an offset; a pointer to a member function is two words.
     [[nodiscard]] type_id member_pointer(Dwarf_Die& of) {
         const type_id word = table_.of(point::c_type::long_integer);
         Dwarf_Die pointed;
@@ -285,7 +285,7 @@ private:
         const auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
         const auto encoding = number_of(of, DW_AT_encoding).value_or(0);
         if (encoding == DW_ATE_float) {
-            // _Float128 is as large as a long double, and another.
+            // _Float128 has the size of a long double, but is a different type.
             const char* const name = dwarf_diename(&of);
             const bool extended = name != nullptr && std::string_view(name) == "long double";
             if (bytes == 4) return table_.of(single_float);
@@ -311,7 +311,7 @@ private:
         const auto made = integer_of(bytes, is_signed);
         return made ? *made : inexpressible(of, type::passing::whole);
     }
-    /// An array of two: the real part, and the imaginary one.
+    /// An array of two elements: the real part and the imaginary part.
     [[nodiscard]] type_id complex_type(std::uint64_t bytes, bool is_real) {
         using enum point::c_type;
         type_id part = type_table::nothing();
@@ -362,7 +362,7 @@ private:
         type made = table_[*base];
         made.name = name_of(of);
         made.is_character = made.is_boolean = false;
-        // As its numbers are read: compilers tell the same bits with and without a sign.
+        // Read as the type's numbers: compilers write the same bits with and without a sign.
         std::vector<trace_ring::reduce::value_names::entry> names;
         for (auto& [value, name] : values) {
             const unsigned above = 64 - 8 * static_cast<unsigned>(bytes);
@@ -407,9 +407,9 @@ private:
         return made;
     }
 
-    /// The definition of what is only declared here.
+    /// The definition for a declaration.
     [[nodiscard]] std::optional<Dwarf_Die> elsewhere(Dwarf_Die& of) {
-        // In a unit of types, or in any other.
+        // In a type unit, or in any other unit.
         Dwarf_Attribute attribute;
         Dwarf_Die found;
         if (dwarf_formref_die(dwarf_attr(&of, DW_AT_signature, &attribute), &found) != nullptr &&
@@ -425,7 +425,7 @@ private:
         if (auto other = elsewhere(of)) return converted(*other, depth);
         const auto bytes = number_of(of, DW_AT_byte_size);
         if (!bytes || *bytes > most_bytes) {
-            // Declared only: there may be pointers to it.
+            // Only declared: there may be pointers to it.
             return table_.add({.name = name_of(of)});
         }
         const type_id made =
@@ -457,8 +457,8 @@ private:
         }
     }
 
-    /// Reads the members of a structure: those of one within another come first, for its alignment
-    /// is the outer's.
+    /// Reads the members of a structure. The types of its members are completed first, because
+    /// their alignment determines its own.
     void complete(type_id which, int depth) {
         const auto found = structures_.find(which);
         if (found == structures_.end() || found->second.is != state::waiting || depth >= deepest) {
@@ -524,7 +524,7 @@ private:
     debug_information debug_;
     std::optional<unwind_rules> rules_;
     std::optional<dwarf_index> index_;
-    std::size_t left_ = std::size_t{1} << 21;  // entries that are read
+    std::size_t left_ = std::size_t{1} << 21;  // remaining number of entries to read
     name_reader readable_;
     std::unordered_map<const void*, type_id> known_;
     std::unordered_map<type_id, structure> structures_;

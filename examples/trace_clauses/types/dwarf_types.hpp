@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The types of a program's functions and structures, as its compiler wrote them down (DWARF 2 to
-/// 5, of C and C++), put into the table of its mode.
+/// Reads the types of a program's functions and structures from its DWARF (2 to 5, for C and C++),
+/// and adds them to the table of its mode.
 /// @code
 ///   type_table types(file.mode());
 ///   dwarf_types known(file, types);
@@ -12,9 +12,9 @@
 ///       show(types[malloc_type->parameters.at(0).type]);
 ///   }
 /// @endcode
-/// Base classes are members without a name. `const` and the like and
-/// typedefs are looked through. What cannot be expressed, as a 128-bit integer, is `nothing`, with
-/// its size. A file that lies costs bounded time and memory, and is read wrong at worst.
+/// Base classes are members without a name. Qualifiers such as `const`, and typedefs, are skipped.
+/// A type that cannot be expressed, such as a 128-bit integer, is `nothing`, with its size. A
+/// malicious file costs bounded time and memory, and at worst yields wrong types.
 
 #include <cstdint>
 #include <memory>
@@ -27,26 +27,26 @@
 
 namespace trace_clauses {
 
-/// Not for two threads at once. The table must outlive it.
+/// To be used by one thread at a time. The table must outlive it.
 class dwarf_types {
 public:
-    /// Opens the file, and that of its debug information. Throws std::runtime_error, "FILE: cause",
-    /// if it cannot be read any more; one without debug information has no types.
+    /// Opens the file, and the file with its debug information. Throws std::runtime_error, "FILE:
+    /// cause", if it can no longer be read. A file without debug information has no types.
     dwarf_types(const program_file& of, type_table& into);
     ~dwarf_types();
     dwarf_types(dwarf_types&&) noexcept;
 
     /// Whether there is debug information.
     [[nodiscard]] bool any() const noexcept;
-    /// The function that begins at that address, as the file has it. The first call looks at each
-    /// function and structure of the file.
+    /// The function that begins at that address of the file. The first call reads each function and
+    /// structure of the file.
     [[nodiscard]] std::optional<function_type> of_function(std::uint64_t address);
-    /// A function by its name, C++ ones as the linker has them.
+    /// A function by its name; for C++, by its linker symbol.
     [[nodiscard]] std::optional<function_type> of_function(const std::string& name);
-    /// "struct s", "union u", "enum e" or a typedef's; nothing() if the program has none.
+    /// "struct s", "union u", "enum e" or a typedef; nothing() if the program has none.
     [[nodiscard]] type_id find(const std::string& name);
-    /// What an enumeration outside of functions calls so; of C++, also with what is around it, as
-    /// "shop::state::open". Nothing if the program has none.
+    /// An enumerator of an enumeration outside of functions; for C++ also by its qualified name,
+    /// such as "shop::state::open". Empty if the program has none.
     [[nodiscard]] std::optional<enumerator> value(const std::string& name);
 
 private:

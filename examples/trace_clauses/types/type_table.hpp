@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// The types of C that a clause may use, as the programs of one mode lay them out: those of the
-/// language itself, of a script's declarations, and of a program's DWARF. A type is its number in
-/// the table.
+/// The C types that a clause may use, laid out for programs of one mode: C's own types, those of a
+/// script's declarations, and those of a program's DWARF. A type is its number in the table.
 /// @code
 ///   type_table types(record::program_mode::ilp32);
 ///   const type_id number = types.of(point::c_type::long_integer);  // 4 bytes, signed
@@ -38,14 +37,14 @@ using type_id = std::uint32_t;
 
 struct member {
     std::string
-        name;  ///< empty: a structure or union without a name, whose members are the outer's
+        name;  ///< empty: an unnamed structure or union, whose members belong to the outer one
     type_id type = 0;
-    std::uint64_t offset = 0;  ///< bytes; of a bit-field, of its word
-    point::bit_field bits{};   ///< width 0: no bit-field
+    std::uint64_t offset = 0;  ///< bytes; for a bit-field, of its word
+    point::bit_field bits{};   ///< width 0: not a bit-field
 };
 
-/// Bits that are all of a member of that type, in its place, are no bit-field: so some compilers
-/// tell them.
+/// A bit-field with all bits of its type, at an aligned place, is an ordinary member. Some
+/// compilers describe members this way.
 [[nodiscard]] constexpr point::bit_field unless_all(point::bit_field bits,
                                                     point::extent type) noexcept {
     if (bits.width == type.bytes * 8 && bits.first_bit == 0) return {bits.offset};
@@ -54,48 +53,48 @@ struct member {
 
 struct type {
     enum class kind : std::uint8_t {
-        nothing,  ///< void, a function, or what is declared and not defined
+        nothing,  ///< void, a function, or a type that is declared but not defined
         integer,  ///< also bool, characters and enumerations
         real,
         pointer,
         array,
         structure,  ///< or a union
     };
-    /// How calls pass it, where what it is does not say that.
+    /// How calls pass a value, if its kind does not determine this.
     enum class passing : std::uint8_t {
         plain,
-        by_reference,  ///< a class that is copied by code of its own: its address is passed
-        vector,        ///< an array that a vector register holds
-        complex,       ///< an array of two: the real part, and the imaginary one
-        whole,         ///< a number that is `nothing` here, in general registers
+        by_reference,  ///< a class with its own copying code: its address is passed
+        vector,        ///< an array in a vector register
+        complex,       ///< an array of two elements: the real part and the imaginary part
+        whole,         ///< a number of kind `nothing`, in general registers
         real,          ///< the same, in vector registers
     };
     kind is = kind::nothing;
     bool is_signed = false;     ///< an integer
-    bool is_character = false;  ///< char itself: arrays of it are texts
-    bool is_boolean = false;    ///< to it, all but 0 becomes 1
-    bool is_reference = false;  ///< a pointer that is written as what it points to
+    bool is_character = false;  ///< char itself; its arrays are texts
+    bool is_boolean = false;    ///< every value except 0 converts to 1
+    bool is_reference = false;  ///< a pointer that is written as the object it points to
     passing passed = passing::plain;
     std::string name{};  ///< "struct s", "union u", "enum e", or a typedef's
     point::extent size{};
-    type_id of = 0;           ///< what a pointer points to; an array's element
-    std::uint64_t count = 0;  ///< of an array's elements; 0: unknown
+    type_id of = 0;           ///< the target of a pointer; the element type of an array
+    std::uint64_t count = 0;  ///< number of elements of an array; 0: unknown
     std::vector<member> members{};
-    /// What an enumeration calls its values; null: it has none.
+    /// The names of an enumeration's values; null: none.
     std::shared_ptr<const trace_ring::reduce::value_names> values{};
 };
 
-/// What an enumeration calls a value.
+/// A named value of an enumeration.
 struct enumerator {
     std::int64_t value = 0;
-    /// The enumeration has no negative ones: a value that no int holds is unsigned.
+    /// The enumeration has no negative values: a value that does not fit in an int is unsigned.
     bool is_unsigned = false;
-    std::optional<std::int64_t> other{};  ///< another one's of the same name
+    std::optional<std::int64_t> other{};  ///< value of another enumerator with the same name
 
     friend bool operator==(const enumerator&, const enumerator&) = default;
 };
 
-/// Not for two threads at once. Throws std::bad_alloc only.
+/// To be used by one thread at a time. Throws only std::bad_alloc.
 class type_table {
 public:
     explicit type_table(program_mode mode) : mode_(mode) { all_.push_back({.name = "void"}); }
@@ -121,7 +120,7 @@ public:
         basic_.emplace(key, made);
         return made;
     }
-    /// A number of 8 bits that is no character: signed char, uint8_t.
+    /// A number of 8 bits that is not a character: signed char, uint8_t.
     [[nodiscard]] type_id byte(bool is_signed) {
         type_id& known = bytes_[is_signed ? 1 : 0];
         if (known == nothing()) {
@@ -130,27 +129,28 @@ public:
         return known;
     }
     [[nodiscard]] type_id pointer_to(type_id to) { return address_of(to, false); }
-    /// As C++ has them.
+    /// A C++ reference.
     [[nodiscard]] type_id reference_to(type_id to) { return address_of(to, true); }
     [[nodiscard]] type_id array_of(type_id element, std::uint64_t count) {
         point::extent size = all_[element].size;
         size.bytes *= count;
         return add({.is = type::kind::array, .size = size, .of = element, .count = count});
     }
-    /// Any other type; a structure's members may be filled in later, as it may point to itself.
+    /// Adds any other type. Members of a structure may be added later, because it may point to
+    /// itself.
     type_id add(type made) {
         all_.push_back(std::move(made));
         return static_cast<type_id>(all_.size() - 1);
     }
-    /// Names: "struct s", "union u", "enum e", and of typedefs. The last one of a name is found.
+    /// Names are "struct s", "union u", "enum e", and typedefs. The last type with a name is found.
     void name(const std::string& name, type_id of) { names_[name] = of; }
-    /// Nothing, which is void's number, if there is none.
+    /// Returns nothing(), which is also void, if there is none.
     [[nodiscard]] type_id find(const std::string& name) const {
         const auto found = names_.find(name);
         return found == names_.end() ? nothing() : found->second;
     }
     [[nodiscard]] const std::map<std::string, type_id>& names() const noexcept { return names_; }
-    /// What a script's enumerations call their values.
+    /// Adds an enumerator of the script.
     void constant(const std::string& name, enumerator value) { constants_[name] = value; }
     [[nodiscard]] const std::map<std::string, enumerator>& constants() const noexcept {
         return constants_;
@@ -171,8 +171,8 @@ private:
     program_mode mode_;
     std::vector<type> all_;
     std::map<std::pair<point::c_type, bool>, type_id> basic_;
-    std::map<std::pair<type_id, bool>, type_id> pointers_;  // references have true
-    std::array<type_id, 2> bytes_{};  // by whether it is signed; nothing: not made yet
+    std::map<std::pair<type_id, bool>, type_id> pointers_;  // true for references
+    std::array<type_id, 2> bytes_{};                        // by signedness; nothing: not made yet
     std::map<std::string, type_id> names_;
     std::map<std::string, enumerator> constants_;
 };
@@ -182,27 +182,29 @@ struct function_type {
     struct parameter {
         std::string name;  ///< empty if it has none
         type_id type = 0;
-        /// Where it is when the function is entered.
+        /// The place at the function's entry.
         value_place place{};
-        /// The program says that its place is not the usual one, or which it is.
+        /// The program gives its place, or states that it is not the usual one.
         bool is_told = false;
-        /// It is told once for the whole function: what its first instructions do may come before.
+        /// The place is given once for the whole function, so the first instructions may have put
+        /// the value there.
         bool is_for_whole = false;
-        /// It is copied into the function's own memory: the program says only where to.
+        /// The value is copied into the function's own memory, and the program gives only the
+        /// destination.
         bool is_copied = false;
-        /// What is passed is its address, whatever its type says.
+        /// The address of the value is passed, for any type.
         bool by_reference = false;
     };
     std::vector<parameter> parameters{};
     type_id returns = 0;
-    value_place result{};  ///< where it is when the function has returned
+    value_place result{};  ///< the place after the function has returned
     bool is_variadic = false;
-    bool is_prototyped = true;  ///< else floating-point arguments are converted to double
+    bool is_prototyped = true;  ///< otherwise floating-point arguments are converted to double
     bool is_optimized = false;
-    bool lacks_arguments = false;  ///< clang does not list all where it does not optimize
+    bool lacks_arguments = false;  ///< unoptimized clang code does not list all of them
     bool by_gcc = false;
-    bool has_own_convention = false;  ///< as the program says
-    /// Its language's functions call each other as C's do.
+    bool has_own_convention = false;  ///< as declared by the program
+    /// The functions of its language call each other like C functions.
     bool calls_as_c = true;
 };
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Where a function's argument or result is when the function is entered, or has returned: in
-/// registers, in memory, in both, or nowhere.
+/// The place of a function's argument or result, at the entry or after the return: in registers, in
+/// memory, in both, or nowhere.
 /// @code
 ///   value_place place{{value_piece{.is = value_piece::kind::reg, .number = 5, .bytes = 8}}, {}};
 /// @endcode
@@ -18,30 +18,30 @@
 
 namespace trace_clauses {
 
-/// The stack pointer's number, by DWARF.
+/// DWARF's number of the stack pointer.
 [[nodiscard]] constexpr std::uint8_t stack_pointer_of(
     trace_ring::record::program_mode mode) noexcept {
     return mode == trace_ring::record::program_mode::lp64 ? 7 : 4;
 }
 
-/// Some bytes of a value, which follow those of the piece before.
+/// Some bytes of a value, following those of the previous piece.
 struct value_piece {
     enum class kind : std::uint8_t {
         lost,      ///< the program does not keep them
-        reg,       ///< of a general register, from its lowest on
+        reg,       ///< of a general register, from its lowest byte on
         vector,    ///< of a vector register's lower or upper 8 bytes
-        x87,       ///< a register of the x87, whose number is converted to the value's type
+        x87,       ///< an x87 register, whose number is converted to the value's type
         memory,    ///< at an address
-        computed,  ///< of the address itself
-        constant,  ///< of `offset`
+        computed,  ///< the address itself is the value
+        constant,  ///< the value is `offset`
     };
     kind is = kind::lost;
-    std::uint8_t number = 0;  ///< the register's, by DWARF; a vector's or x87's: from 0
+    std::uint8_t number = 0;  ///< the register's DWARF number; for vector and x87 registers, from 0
     bool upper = false;       ///< of a vector register
     std::uint64_t bytes = 0;
-    /// The address: what the register holds, and `offset`.
+    /// The address is the register's value plus `offset`.
     std::int64_t offset = 0;
-    /// Then, for each: the address that is stored there, and this.
+    /// Then, for each element: the pointer at that address plus this offset.
     std::vector<std::int64_t> through{};
 
     friend bool operator==(const value_piece&, const value_piece&) = default;
@@ -49,7 +49,7 @@ struct value_piece {
 
 struct value_place {
     std::vector<value_piece> pieces{};  ///< in the order of memory; empty: unknown
-    std::string why_not{};              ///< if it is not known
+    std::string why_not{};              ///< the reason if the place is unknown
 
     [[nodiscard]] bool known() const noexcept { return !pieces.empty(); }
     [[nodiscard]] static value_place unknown(std::string why) { return {{}, std::move(why)}; }

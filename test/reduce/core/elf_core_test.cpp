@@ -4,7 +4,7 @@
 /// @file
 /// Traces in core dumps: found where a program had them, read where they lie in the core, and named
 /// where the core leaves them out. Cores of the test's own making; those that this kernel makes,
-/// and gdb, are read in examples/kinds_test.cpp.
+/// and gdb, are read in examples/trace_reduce/kinds_test.cpp.
 
 #include <algorithm>
 #include <cstdint>

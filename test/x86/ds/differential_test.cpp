@@ -291,7 +291,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_processor_whose_software_does_anything_does_as_t
     }
     BOOST_TEST(interrupts > steps / 1000);
     BOOST_TEST(stored > steps / 4);
-    trace_ring_test::proof("accounted", steps, "steps of a debug store, beside a second model");
+    trace_ring_test::proof("accounted", steps,
+                           "steps of a debug store, compared with a second model");
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_store_is_served_as_by_the_naive_routine, Model, models) {
@@ -380,7 +381,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_store_is_served_as_by_the_naive_routine, Model, 
     BOOST_TEST(served > steps / 100);
     BOOST_TEST(read > served / 2);
     BOOST_TEST(lost > 0U);
-    trace_ring_test::proof("accounted", steps, "steps of a debug store, beside a second model");
+    trace_ring_test::proof("accounted", steps,
+                           "steps of a debug store, compared with a second model");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -278,7 +278,7 @@ std::string trace_model::status() {
     for (std::size_t i = 0; i < of_.size(); ++i) damaged += of_[i].file().damages().size();
     const auto lost = of_.lost();
     if (lost.total() == 0 && damaged == 0) {
-        // absent: lost, damaged (examples/browse_terminal_test)
+        // absent: lost, damaged (examples/trace_reduce/browse_terminal_test)
         text += "  nothing lost";
     } else if (lost.total() != 0) {
         text += "  lost";
