@@ -95,8 +95,8 @@ rec_read = "a_reader_copies_sub_buffers_that_a_thread_overwrites"
 rec_timed = "a_reader_copies_what_is_recorded_with_a_clock"
 rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_missed"
 rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
-rec_oldest = "what_was_handed_on_is_gone_on_with_or_overwritten"
-rec_hand = "a_thread_that_ends_hands_on_what_it_has_not_filled"
+rec_oldest = "a_released_lane_is_adopted_or_overwritten"
+rec_adopt = "a_lane_whose_thread_ends_is_adopted_with_what_it_has_not_filled"
 
 stops = "a_ring_that_stops_has_all_that_came_before"
 quotas = "what_is_set_aside_for_some_events_others_do_not_reach"
@@ -220,7 +220,7 @@ RECORDER = [
     ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
     ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
-    ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
+    ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_adopt, ""),
     ("held: not counted back", HELD, "[[of.held->fetch_sub(1, relaxed);]]", ";", rec_two, "counted as held"),
     # Sessions.
     ("session: it does not mark what it reads", SOURCE, "return [[trace_.sub_buffer(what.slot).state.compare_exchange_strong(\n            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire)]];", "trace_.sub_buffer(what.slot).state.load(acquire) == word", rec_sessions, ""),

@@ -264,8 +264,8 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
                  {&lane.totals, address(threads_->memory_.totals(slot))},
                  {&lane.told, 0},
                  {&lane.entry, address(entry)}})) {
-        // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
-        // lane.take:C, lane.take:D
+        // order: here.leave:B pairs with lane.claim:A, lane.claim:B, table.read:B, snapshot.copy:C,
+        // lane.claim:C, lane.claim:D
         entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
     return next_step::again;
@@ -311,8 +311,8 @@ inline void cpu_lanes::leave(cpu_words& lane) noexcept {
         drop_held(lane);
     }
     entry.ended.store(threads_->memory_.now(), relaxed);
-    // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
-    // lane.take:C, lane.take:D
+    // order: here.leave:A pairs with lane.claim:A, lane.claim:B, table.read:B, snapshot.copy:C,
+    // lane.claim:C, lane.claim:D
     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
 }
 

@@ -107,7 +107,7 @@ public:
         const std::uint64_t undrained = ring.undrained.load(acquire);
         for (std::uint32_t slot = 0; slot < trace_.plan.lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
-            // order: drain.lane:A pairs with lane.enter:A, lane.leave:A, lane.dead:A
+            // order: drain.lane:A pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state != layout::presence::live && state != layout::presence::departed) continue;
             lane_progress& lane = of(entry.number.load(relaxed));  // relaxed: after the state
@@ -213,7 +213,7 @@ private:
         lane.number = number;
         for (std::uint32_t slot = 0; slot < trace_.plan.lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
-            // order: drain.lane:B pairs with lane.enter:A, lane.leave:A, lane.dead:A
+            // order: drain.lane:B pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state == layout::presence::free || state == layout::presence::preparing) continue;
             if (entry.number.load(relaxed) != number) continue;  // relaxed: after the state

@@ -211,8 +211,8 @@ public:
     [[gnu::cold]] void leave(std::uint32_t slot, storage::life_lock& life) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
-        // order: process.leave:A pairs with process.look:A, process.look:B, process.take:A,
-        // table.read:B, snapshot.copy:B, process.look:C, process.take:B
+        // order: process.leave:A pairs with process.look:A, process.look:B, process.claim:A,
+        // table.read:B, snapshot.copy:B, process.look:C, process.claim:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         life.release();
     }

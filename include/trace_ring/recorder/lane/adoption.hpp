@@ -161,15 +161,15 @@ private:
         if (!can_be_adopted(memory_.plan().sub_buffer_bytes, end, bytes))
             return outcome::for_another;
         std::uint32_t state = departed;
-        // order: lane.go_on:A pairs with lane.leave:A
+        // order: lane.adopt:A pairs with lane.release:A
         if (!entry.state.compare_exchange_strong(state, live, acquire)) return outcome::gone;
         // Counted only now: holdings::recount derives from the live lanes how many claims can be
         // under way.
         bool crowded = false;
         const bool is_its = is_it();
         if (!is_its || !reclaimer_.hold(of, crowded)) {
-            // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B,
-            // snapshot.copy:B, lane.take:C, lane.take:D
+            // order: lane.release:B pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // snapshot.copy:B, lane.claim:C, lane.claim:D
             entry.state.store(departed, release);
             return is_its ? outcome::for_another : outcome::gone;
         }
@@ -185,7 +185,7 @@ private:
         mark_of(lane).valid.store(1, relaxed);
         signal_fence(seq_cst);
         of.adopted->fetch_add(1, relaxed);  // before the swap, which publishes it
-        // order: go_on:A pairs with writer.end:A, held.look:A
+        // order: adopt:A pairs with writer.end:A, held.look:A
         if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                                acq_rel)) {
             holdings::drop(of);
@@ -193,15 +193,15 @@ private:
             lane.entry.store(before, relaxed);
             lane.where.store(where, relaxed);
             signal_fence(seq_cst);
-            // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B,
-            // snapshot.copy:B, lane.take:C, lane.take:D
+            // order: lane.release:C pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // snapshot.copy:B, lane.claim:C, lane.claim:D
             entry.state.store(departed, release);
             return outcome::gone;
         }
         if (had_one) {
             before->ended.store(memory_.now(), relaxed);
-            // order: lane.leave:D pairs with lane.take:A, lane.take:B, table.read:B,
-            // snapshot.copy:B, lane.take:C, lane.take:D
+            // order: lane.release:D pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // snapshot.copy:B, lane.claim:C, lane.claim:D
             before->state.store(departed, release);
         }
         layout::index_entry& index = memory_.index(memory_.slot_number(sub));

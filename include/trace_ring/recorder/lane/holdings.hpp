@@ -72,7 +72,7 @@ public:
             if (said - found <= 2 * live) return true;
         }
         // Whoever is seen to have adopted a lane has counted that before.
-        // order: held.look:A pairs with go_on:A
+        // order: held.look:A pairs with adopt:A
         thread_fence(acquire);
         if (of.cursor->load(relaxed) != before || of.adopted->load(relaxed) != adopted)
             return false;

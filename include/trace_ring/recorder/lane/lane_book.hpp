@@ -81,8 +81,8 @@ public:
             std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
             for (std::uint32_t at = 0; at < memory_.plan().lane_count; ++at) {
                 layout::lane_entry& entry = memory_.lane(at);
-                // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C,
-                // lane.leave:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
+                // order: lane.claim:A pairs with lane.release:A, lane.release:B, lane.release:C,
+                // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
                 std::uint32_t state = entry.state.load(acquire);
                 // relaxed, to the end: after the state; and nothing is stored into a departed entry
                 if (state == free) {
@@ -111,8 +111,8 @@ public:
             slot = best;
             layout::lane_entry& entry = memory_.lane(best);
             std::uint32_t state = departed;
-            // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A
+            // order: lane.claim:B pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
             if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
                 fold(entry, best);
                 return &entry;
@@ -148,7 +148,7 @@ public:
         for (std::size_t i = 0; is_other && i < 2; ++i)
             entry.name[i].store(node.name[i].load(relaxed), relaxed);
         // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
-        // drain.lane:B, lane.take:C
+        // drain.lane:B, lane.claim:C
         entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
         lane.entry.store(&entry, relaxed);
         lane.totals.store(memory_.totals(slot), relaxed);
@@ -166,8 +166,8 @@ public:
         entry.high.store(lane.high.load(relaxed), relaxed);
         mark_of(lane).valid.store(0, relaxed);
         signal_fence(seq_cst);
-        // order: lane.leave:A pairs with lane.take:A, lane.take:B, lane.go_on:A, table.read:B,
-        // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
+        // order: lane.release:A pairs with lane.claim:A, lane.claim:B, lane.adopt:A, table.read:B,
+        // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.claim:C, lane.claim:D
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         signal_fence(seq_cst);
     }
@@ -185,7 +185,7 @@ public:
                 std::uint64_t oldest = ~std::uint64_t{0};
                 for (std::uint32_t slot = 0; slot < count; ++slot) {
                     auto& entry = memory_.process(slot);
-                    // order: process.take:A pairs with process.leave:A, process.dead:A,
+                    // order: process.claim:A pairs with process.leave:A, process.dead:A,
                     // process.return:A, process.free:A
                     std::uint32_t state = entry.state.load(acquire);
                     // relaxed, to the end: after the state
@@ -204,11 +204,11 @@ public:
                 if (best == count) break;
                 auto& entry = memory_.process(best);
                 std::uint32_t state = departed;
-                // order: process.take:B pairs with process.leave:A, process.dead:A
+                // order: process.claim:B pairs with process.leave:A, process.dead:A
                 if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
                     if (forget(best)) return best;
                     // order: process.return:A pairs with process.look:A, process.look:B,
-                    // process.take:A, table.read:B, snapshot.copy:B
+                    // process.claim:A, table.read:B, snapshot.copy:B
                     entry.state.store(departed, release);
                 }
                 after = oldest + 1;
@@ -294,16 +294,16 @@ public:
                         ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                     }
                     if (entry.cpu.load(relaxed) != 0) reclaim_rest(entry);  // relaxed: as above
-                    // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
-                    // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
+                    // order: lane.dead:A pairs with lane.claim:A, lane.claim:B, table.read:B,
+                    // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.claim:C, lane.claim:D
                     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed),
                                       release);
                     // It may have died between counting and holding. relaxed: advice
                     lost_count_.store(1, relaxed);
                 }
             }
-            // order: process.dead:A pairs with process.look:A, process.look:B, process.take:A,
-            // table.read:B, snapshot.copy:B, process.look:C, process.take:B
+            // order: process.dead:A pairs with process.look:A, process.look:B, process.claim:A,
+            // table.read:B, snapshot.copy:B, process.look:C, process.claim:B
             who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         }
         // order: reclaim.free:A pairs with reclaim.own:A, reclaim.own:B
@@ -385,22 +385,22 @@ private:
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
             layout::lane_entry& entry = memory_.lane(i);
-            // order: lane.take:C pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
+            // order: lane.claim:C pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
             std::uint32_t state = entry.state.load(acquire);
             if (state != departed && state != static_cast<std::uint32_t>(layout::presence::live))
                 continue;
             if (entry.process.load(relaxed) != slot) continue;  // relaxed: looked at again
             if (state != departed) return false;
-            // order: lane.take:D pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A
+            // order: lane.claim:D pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
             if (!entry.state.compare_exchange_strong(state, preparing, acquire)) return false;
             const bool is_its = entry.process.load(relaxed) == slot;  // relaxed: after the state
             if (is_its) {
                 fold(entry, i);
                 entry.number.store(0, relaxed);  // relaxed: published by the state
             }
-            // order: lane.free:A pairs with lane.take:A, table.read:B, snapshot.copy:B
+            // order: lane.free:A pairs with lane.claim:A, table.read:B, snapshot.copy:B
             entry.state.store(is_its ? free : departed, release);
         }
         for (std::uint32_t i = 0; i < memory_.plan().process_count; ++i) {

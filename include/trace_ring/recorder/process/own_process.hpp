@@ -106,7 +106,7 @@ private:
         struct free_unless_entered {
             layout::process_entry* entry;
             ~free_unless_entered() {
-                // order: process.free:A pairs with process.take:A
+                // order: process.free:A pairs with process.claim:A
                 if (entry != nullptr)
                     entry->state.store(static_cast<std::uint32_t>(layout::presence::free), release);
             }

@@ -86,7 +86,7 @@ private:
                 // order: snapshot.copy:A pairs with dictionary.write:A, dictionary.write:B
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
-                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+                // lane.written:B, lane.release:A, lane.release:B, lane.release:C, lane.release:D,
                 // lane.dead:A, lane.free:A, process.return:A
                 // order: snapshot.copy:C pairs with here.enter:A, here.written:A, here.enter:B,
                 // here.leave:B, here.written:B, here.leave:A, lane.written:C, here.newest:A

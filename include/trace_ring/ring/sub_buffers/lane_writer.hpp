@@ -99,7 +99,7 @@ struct lane_writer {
     static void end(sub_buffer_header& sub, position at, std::uint64_t time) noexcept {
         sub.end_time.store(time, relaxed);  // relaxed: published by the state
         // order: writer.end:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-        // batch.read:A, drain.look:A, drain.hold:A, go_on:A, here.claim:B, ring.drain:A
+        // batch.read:A, drain.look:A, drain.hold:A, adopt:A, here.claim:B, ring.drain:A
         sub.state.store(state_word(at, sub_buffer_state::closed), release);
     }
 };
