@@ -282,8 +282,9 @@ private:
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.release:A,
             // lane.release:B, lane.release:C, lane.release:D, lane.dead:A, here.written:A,
             // here.enter:A, here.leave:B, here.written:B, here.leave:A, lane.written:C,
-            // lane.free:A, process.return:A, here.newest:A order: table.read:C pairs with
-            // index.write:B, here.index:A order: table.read:D pairs with layout.publish:A, grow:A
+            // lane.free:A, process.return:A, here.newest:A
+            // order: table.read:C pairs with index.write:B, here.index:A
+            // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
             std::memcpy(to + at, &word, 8);
         }
