@@ -80,7 +80,7 @@ public:
     }
 
     /// False: the recorder records nothing, has no room for another process, or was constructed by
-    /// a library with symbols of its own.
+    /// a library with its own symbols.
     [[nodiscard]] explicit operator bool() const noexcept { return lanes_ != nullptr; }
 
 private:

@@ -7,7 +7,7 @@
 ///
 /// A writer fills its sub-buffer for as long as it takes, while others pass it. So a sub-buffer
 /// that is not closed yet is remembered by its slot and looked at again. Before a sub-buffer is
-/// handed over, an earlier one of its lane that was closed meanwhile comes first, so that the order
+/// handed over, an earlier one of its lane that was closed since comes first, so that the order
 /// within a lane is kept. Each ring of the recorder has its own positions, and so its own search.
 
 #include <cstddef>
@@ -64,7 +64,7 @@ public:
         }
         places_.shorten(kept);
     }
-    /// Adds places in the order of their slots, all at once: linear.
+    /// Adds places that are in the order of their slots, in one pass: linear.
     void merge(const list_of<place>& more) {
         list_of<place> all;
         std::size_t i = 0;

@@ -208,7 +208,7 @@ public:
         return found;
     }
 
-    /// Losses that no sub-buffer tells of: records refused since the last one, nested, or without a
+    /// Losses that no sub-buffer reports: records refused since the last one, nested, or without a
     /// lane; and records overwritten behind the last sub-buffer of a lane that has ended.
     [[nodiscard]] loss_counts rest() {
         if (process_ == 0) return {};
@@ -269,8 +269,7 @@ private:
         return loss_cause::overwritten;
     }
 
-    /// Whether a closed sub-buffer was handed over as far as it is filled. A hint, as it is not
-    /// held.
+    /// Whether all records of a closed sub-buffer were handed over. A hint, because it is not held.
     [[nodiscard]] bool was_had(place what) noexcept {
         const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
         // relaxed, to the end: a hint

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// How far a draining session has come in each lane, so that each loss is told once, by its cause.
+/// How far a draining session has come in each lane, so that it reports each loss once, by cause.
 /// The lane's entry in the file keeps up to where sessions answer for the lane: for later sessions,
 /// and for readers of the file, who would otherwise take consumed records for overwritten ones.
 
@@ -24,7 +24,7 @@ struct lane_progress {
     position expected = 0;        ///< the number of the next record
     bool known = true;            ///< whether `expected` and `stored` are
     position open = no_position;  ///< the sub-buffer of which a part was handed over last,
-    std::uint32_t refused = 0;    ///< and the losses that it had told by then
+    std::uint32_t refused = 0;    ///< and the losses that it had reported by then
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
     std::uint32_t number = 0;
@@ -58,7 +58,7 @@ public:
         return place == 0 ? nullptr : &lanes_[place - std::size_t{1}];
     }
 
-    /// The losses that a header tells of.
+    /// The losses that a header reports.
     struct counts {
         std::uint32_t refused, too_long, nested;
     };
@@ -97,7 +97,7 @@ public:
         return what.first() - from + what.records();
     }
 
-    /// Losses that no sub-buffer tells of. `settled()`: everything that could be was handed over.
+    /// Losses that no sub-buffer reports. `settled()`: everything that could be was handed over.
     template <class Settled>
     [[nodiscard]] loss_counts rest(Settled&& settled) {
         loss_counts out;
@@ -132,7 +132,7 @@ public:
             lane.expected = end;
             if (!kept) advance(lane, end);
         }
-        // Of these, this session handed over and kept some, or told them.
+        // Of these, this session handed over and kept some, or reported them.
         const std::uint64_t kept = kept_of_folded();
         const std::uint64_t fresh = undrained - kept - told_undrained_;
         if (static_cast<std::int64_t>(fresh) > 0 && settled()) {
@@ -155,7 +155,7 @@ public:
     }
 
 private:
-    /// Where the index of a lane + 1 stands, or is to stand: 0.
+    /// The place of a lane's index + 1; 0 there: the lane was not met yet.
     [[nodiscard]] std::uint32_t& place_of(std::uint32_t number) noexcept {
         const std::size_t last = places_.size() - 1;
         // Numbers ascend as lanes come: neighbours do not collide.
@@ -175,8 +175,8 @@ private:
         return lane.entry != nullptr && lane.entry->number.load(relaxed) == lane.number;
     }
     /// Records of folded lanes for which the session does not answer, though it handed them over or
-    /// told their loss. Linear in the lanes met. If one is folded just now, it may be too many: the
-    /// rest is told later.
+    /// reported their loss. Linear in the lanes met. If one is being folded, the sum may be too
+    /// large: the rest is reported later.
     [[nodiscard]] std::uint64_t kept_of_folded() const noexcept {
         std::uint64_t sum = 0;
         for (const lane_progress& lane : lanes_) {
@@ -230,10 +230,11 @@ private:
     }
 
     void tell(lane_progress& lane, drained_sub_buffer& what, loss_cause cause, std::uint32_t more) {
-        // The totals tell for a lane that is not in the table.
+        // The totals count for a lane that is not in the table.
         if (more != 0 && in_table(lane)) what.lose(cause, count(*lane.entry, cause, more));
     }
-    /// Up to `most` losses that an entry counts and no session has told; they count as told then.
+    /// Up to `most` losses that an entry counts and no session has reported. They then count as
+    /// reported.
     [[nodiscard]] static std::uint64_t count(layout::lane_entry& entry, loss_cause cause,
                                              std::uint64_t most) noexcept {
         // relaxed, to the end: counters; a swap, for the entry may go to another lane just now

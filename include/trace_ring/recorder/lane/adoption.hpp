@@ -14,10 +14,10 @@
 /// through; time does not go back, since the second thread began after the first had ended. And a
 /// thousand short threads need one entry in the lane table, not a thousand.
 ///
-/// Why the sub-buffer is closed, instead of left open for the next thread: nothing is held
-/// meanwhile. If no thread comes, it is overwritten in its turn; a session can read it; a program
-/// that dies leaves nothing behind. One comparison shows that it is unchanged: its state includes
-/// its position.
+/// Why the sub-buffer is closed, instead of left open for the next thread: nobody
+/// holds it in the meantime. If no thread comes, it is overwritten in its turn; a session can read
+/// it; a program that dies leaves nothing behind. One comparison shows that it is unchanged: its
+/// state includes its position.
 /// @code
 ///   thread that ends                           next thread to record
 ///   close: written, (p, closed)
@@ -28,8 +28,8 @@
 /// Offers are advice, in the memory of one process: a thread that takes one checks that the entry
 /// is still that lane's and that the sub-buffer is unchanged, and otherwise begins a new lane.
 ///
-/// A thread that has filled the sub-buffer it adopted continues in a new lane, so that the losses
-/// and totals of a long life stand under its name.
+/// A thread that has filled the sub-buffer it adopted continues in a new lane, so that its
+/// losses and totals are counted under its own name.
 ///
 /// If few sub-buffers or lanes are left, a thread releases its lane after each record: the lane is
 /// lent (`lane_ownership::lent`). So any number of threads can record, each in the lane that
@@ -148,7 +148,7 @@ private:
         const position at = entry.newest.load(relaxed);
         const ring_span& of = rings_[entry.ring.load(relaxed)];
         if (at == no_position || !of.has(of.slot_at(at))) return outcome::gone;
-        // Without times, the order of a thread's records is that of its sub-buffers.
+        // Without times, readers order a thread's records by its sub-buffers.
         if (memory_.clock() == 0 && at < lane.where.load(relaxed)) return outcome::for_another;
         sub_buffer_header& sub = memory_.sub_buffer(of.slot_at(at));
         // A record for another process may be older than the lane's last record.

@@ -10,7 +10,7 @@
 ///   beyond the ring's end: it grows, or the cursor is moved to the next round
 ///   unread records are kept: the first position whose sub-buffer is free, or old enough
 /// @endcode
-/// Nobody waits for anybody, but for a reader in the full mode that says so.
+/// No claimer waits for another. In full_mode::block it waits for a reader.
 
 #include <sched.h>
 #include <time.h>
@@ -59,7 +59,7 @@ public:
         return next_behind_end(of, at);
     }
     /// The next position for a lane to try. A lane that claims again and again within a short time
-    /// draws several positions at once, up to an eighth of those that it has drawn this way, and
+    /// draws several positions together, up to an eighth of those that it has drawn this way, and
     /// then claims without the cursor, whose cache line moves from claimer to claimer. Sub-buffers
     /// at positions of such a run that stay unused are kept for one more round. A run that other
     /// lanes have left behind is dropped: times would not ascend with the positions, by which
@@ -98,9 +98,9 @@ public:
         return is_fresh(of, closed, drawn);
     }
     /// One short sleep towards `block_for`; false when that is over, or if writers do not wait.
-    /// `waited`: nanoseconds that the record has slept so far, whatever for. The more threads of
-    /// the process wait, the longer each sleeps: all together they must not take the processors
-    /// from the reader that they wait for.
+    /// `waited`: nanoseconds that the record has slept so far, for room and for a lane. The more
+    /// threads of the process wait, the longer each sleeps: all together they must not take the
+    /// processors from the reader that they wait for.
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept {
         constexpr std::uint64_t one = 50'000, most = 20'000'000;
         if (!waits() || waited >= block_ns_) return false;

@@ -7,8 +7,8 @@
 /// sub-buffer is held, and a close is counted after it, so the count is never below the number
 /// held. It stays above if a thread dies or jumps away between the two, and is then taken anew.
 ///
-/// The last quarter of what may be held (in a quota, the last half) is lent: its holders release it
-/// after each record (adoption.hpp), so any number of further threads can share it.
+/// The last quarter of those that may be held (in a quota, the last half) is lent: its holders
+/// release it after each record (adoption.hpp), so any number of further threads can share it.
 
 #include <cstdint>
 
@@ -47,12 +47,12 @@ public:
     /// may have had a claim under way is gone (`died`). Only in the last case may other claims
     /// under way be missed, so that more than half are held for once. Otherwise the count is left
     /// alone, because a living claimer that was counted and sleeps looks like a dead one. False:
-    /// others claimed, adopted or closed meanwhile, and nothing was changed.
+    /// others claimed, adopted or closed during the count, and nothing was changed.
     [[nodiscard]] bool recount(const ring_span& of, bool died) noexcept {
-        // relaxed, to the end: the swap fails where others counted meanwhile
+        // relaxed, to the end: the swap fails if others have changed the count
         const position before = of.cursor->load(relaxed);
         const std::uint32_t adopted = of.adopted->load(relaxed);
-        // After those two: whoever counts later draws or adopts later, which shows below.
+        // After those two: a writer that counts later draws or adopts later, which shows below.
         std::uint32_t said = of.held->load(relaxed);
         std::uint32_t found = 0;
         const std::uint64_t end = of.end_now();

@@ -62,7 +62,7 @@ public:
         return lost_count_.exchange(0, relaxed) != 0;  // relaxed: advice
     }
 
-    /// Claims an entry for a new lane: a free one, or else that of the lane that departed first.
+    /// Claims an entry for a new lane: a free one, or else the one that departed first.
     /// Null: all are live, or others were faster eight times. `few_left`: at most an eighth is
     /// neither live nor in preparation, so the caller releases the lane after its record
     /// (adoption.hpp).
@@ -128,7 +128,7 @@ public:
         const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
         char name[16] = {};
         if (!is_other) ::prctl(PR_GET_NAME, name);
-        // relaxed, to the end: published by the state, but for the number; then the thread's own
+        // relaxed, to the end: published by the state (the number: by the fence); then own words
         entry.number.store(number, relaxed);
         // A thread that sees any word of the new lane and looks again sees its number.
         // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A,
@@ -160,7 +160,7 @@ public:
     }
     /// Releases a lane that has no sub-buffer: another lane may get its entry. Constant time.
     void release_lane(lane_state& lane, std::uint64_t now) const noexcept {
-        // relaxed, to the end: own lane, or that of a thread that has stopped recording
+        // relaxed, to the end: own lane, or its thread has stopped recording
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(now, relaxed);
         entry.high.store(lane.high.load(relaxed), relaxed);
@@ -171,15 +171,15 @@ public:
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         signal_fence(seq_cst);
     }
-    /// Claims an entry for a process: a free one, or else that of the process that departed first,
-    /// or else that of one that died. `process_count` if all live.
+    /// Claims an entry for a process: a free one, or else the one that departed first, or else one
+    /// whose process died. `process_count` if all live.
     [[nodiscard, gnu::cold]] std::uint32_t claim_process() noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
         const std::uint32_t count = memory_.plan().process_count;
         for (const bool again : {false, true}) {
-            std::uint64_t after = 0;  // entries that departed before this could not be had
+            std::uint64_t after = 0;  // entries that departed before this are in use
             for (std::uint32_t tries = 0; tries <= count; ++tries) {
                 std::uint32_t best = count;
                 std::uint64_t oldest = ~std::uint64_t{0};
@@ -350,7 +350,7 @@ private:
             into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);
         }
     }
-    /// Reclaims what a processor's lane may have held beside its newest sub-buffer: the one in use
+    /// Reclaims what a processor's lane may have held besides its newest sub-buffer: the one in use
     /// when that was drawn, and the one before, if not closed yet. Linear in the sub-buffers.
     [[gnu::cold]] void reclaim_rest(layout::lane_entry& entry) noexcept {
         layout::ring_state& ring = memory_.ring();

@@ -43,7 +43,7 @@ public:
     }
 
     /// Claims the next sub-buffer of the ring for the lane, at the time `now`, which is read again
-    /// if the claim had to wait. Null: none can be had, or the lane may hold none. `counted`: the
+    /// if the claim had to wait. Null: none is free, or the lane may hold none. `counted`: the
     /// lane has just closed a sub-buffer that is still counted as held. `waited` is as in
     /// claimer::wait_for_room.
     [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane,

@@ -24,8 +24,8 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Any thread, signal-safe, but for `begin`. `add` and what asks are linear in the dictionary,
-/// `enable` is in the program's event types.
+/// Any thread, signal-safe, except for `begin`. `add`, `can_be` and `known_as` are linear in the
+/// dictionary, `enable` in the program's event types.
 class event_book {
 public:
     explicit event_book(const trace_memory& memory) noexcept : memory_(memory) {}

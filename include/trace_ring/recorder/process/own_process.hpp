@@ -4,7 +4,7 @@
 
 /// @file
 /// The recording process in the trace file: the program enters it at set-up, and each child of a
-/// fork, with its first record, under an entry of its own. A child notices by a word in a page that
+/// fork enters it with its first record, in its own entry. A child notices by a word in a page that
 /// fork wipes.
 /// @code
 ///   new_child --the first record--> entering --an entry was claimed--> entered
@@ -37,7 +37,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Lets the hot path obey `page`: that of a program only if its registry is this one.
+/// Lets the hot path obey `page`. A program's hot path does only if its registry is this one.
 inline void lead_to(recorder_words& words, const gate_page& page) noexcept {
     const bool own = is_of_program(&the_registry);
     words.gates.lead_to(own ? page : gates_that_are<layout::gate_no_event>());
@@ -64,7 +64,7 @@ public:
         static_cast<void>(::madvise(page, storage::machine_page_bytes(), MADV_WIPEONFORK));
 #endif
         state_ = ::new (page) atomic<std::uint32_t>(entered);
-        // One at a time: two processes that join at once must not get the same gates.
+        // One at a time: two processes that join at the same time must not get the same gates.
         const int fd = memory_.descriptor();
         for (int i = 0; fd >= 0; ++i) {
             if (i == 10'000) fail_setup(memory_.subject(), "another is being set up", EBUSY);

@@ -20,7 +20,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Any thread, signal-safe, but for the constructor.
+/// Any thread, signal-safe, except for the constructor.
 class snapshot_requests {
 public:
     /// Allocates the space for copying one sub-buffer. Throws setup_error.

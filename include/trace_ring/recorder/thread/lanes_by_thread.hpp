@@ -320,8 +320,8 @@ private:
         count_refused();
         return nullptr;
     }
-    /// Adopts a lane, or begins one. If neither can be had, waits for one as the full mode says;
-    /// false: the record is lost, and counted.
+    /// Adopts a lane, or begins one. If it can do neither, it waits as the full mode says. False:
+    /// the record is lost, and counted.
     [[nodiscard, gnu::cold]] bool find_lane(lane_state& lane, std::uint32_t ring,
                                             std::uint32_t bytes, std::uint64_t& waited) noexcept {
         while (!adoption_.adopt(lane, ring, bytes) && !begin_lane(lane, ring)) {
@@ -445,7 +445,7 @@ private:
     /// Closes the sub-buffer of a lane that handlers still see as open, and releases the lane.
     /// `offers`: another thread may adopt it.
     [[gnu::cold]] void close_and_release(lane_state& lane, bool offers) noexcept {
-        // relaxed, to the end: own lane, or that of a thread that has stopped recording
+        // relaxed, to the end: own lane, or its thread has stopped recording
         const layout::lane_entry& entry = *lane.entry.load(relaxed);
         const std::uint32_t number = entry.number.load(relaxed);
         offers = offers && adoption_.has_room(*lane.sub.load(relaxed));

@@ -15,7 +15,7 @@
 /// releases the lanes in which it recorded last.
 ///
 /// `release_lanes` is a function that releases the lanes of a node in all recorders. Signal-safe,
-/// but for make_thread_key.
+/// except for make_thread_key.
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -52,7 +52,7 @@ using release_lanes_of = void (*)(thread_node& node) noexcept;
     // order: key.made:A pairs with key.use:A, key.drop:A
     the_registry.key_state.store(2, release);
 }
-/// When a library with a registry of its own is unloaded, a thread that ends must not call into it.
+/// When a library with its own registry is unloaded, a thread that ends must not call into it.
 struct thread_key_guard {
     ~thread_key_guard() {
         std::uint32_t made = 2;
