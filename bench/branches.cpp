@@ -1,10 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// Branch records: what a step of a stepped program costs beside the bare ptrace loop over the same
-/// program, and what it costs to drain a debug store in place, a record, beside a copy of its
-/// bytes. Nothing where there is no debug store to speak of.
+/// @file Branch records: the cost of one step of a stepped program, compared with the bare ptrace
+/// loop over the same program; and the cost per record of draining a debug store in place, compared
+/// with copying its bytes. Measures nothing on machines without these.
 
 #include "floor.hpp"
 #include "kinds.hpp"
@@ -72,7 +71,7 @@ private:
     pid_t child_;
 };
 
-/// The same program, its branches told.
+/// The same program with its branches reported.
 struct stepped {
     branch_trace::single_step program{endless, {.steps_a_read = 64}};
     std::uint64_t sum = 0;

@@ -3,20 +3,21 @@
 #pragma once
 
 /// @file
-/// Whether a processor is the program's own while something is measured. On a rented machine, and
-/// on any with two hardware threads to a core, somebody else's work may run on the other half of it
-/// for milliseconds or minutes: then what keeps the core busy takes up to twice as long, and what
-/// only waits, for the clock or for a chain of multiplies, as long as before. So it is not only
-/// times that shift but ratios, and by the system's own counts nothing has happened.
+/// Detects whether a processor belongs to the program alone during a measurement. On a rented
+/// machine, and on any machine with two hardware threads per core, other work may run on the other
+/// half of the core for milliseconds or minutes. Code that keeps the core busy then takes up to
+/// twice as long, while code that waits, for the clock or for a chain of multiplications, takes as
+/// long as before. So not only times but also ratios change, and the system's own counts show
+/// nothing.
 ///
-/// What tells is a loop that keeps the core as busy as can be, of instructions that touch nothing:
-/// its time is the same to a hundredth when the core is ours. It is taken before, within and after
-/// each repetition; which of them count is decided by it alone (calm.py), never by what was
-/// measured.
+/// The indicator is a loop that keeps the core as busy as possible with instructions that access no
+/// memory. Its time is constant to within one per cent while the core is ours. It is measured
+/// before, during and after each repetition. This time alone decides which repetitions count
+/// (calm.py), never the measured result.
 ///
-/// Of threads that are measured together, the kernel's own account counts, too: how long they were
-/// ready to run and did not, because another program had the processor. Then one thread ran alone,
-/// or waited for another that was not running.
+/// For threads that are measured together, the kernel's accounting is also used: how long they were
+/// ready to run but did not, because another program had the processor. During that time one thread
+/// ran alone, or waited for another that was not running.
 
 #include <benchmark/benchmark.h>
 
@@ -107,8 +108,8 @@ public:
           threads_(threads),
           looks_(looks && threads <= static_cast<int>(std::thread::hardware_concurrency())) {}
 
-    /// Before a repetition: waits for the processors of all threads to be calm at once, but not for
-    /// long, or not at all.
+    /// Before a repetition: waits until the processors of all threads are calm, for a short time or
+    /// not at all.
     void wait(meeting& with, bool patient) {
         if (!looks_) return;
         const auto patience = std::chrono::milliseconds(!patient ? 0 : threads_ > 1 ? 400 : 100);

@@ -34,8 +34,7 @@ namespace bench::distance {
 
 /// The line that two threads change in turn.
 class ping_pong {
-    /// Even: thread 0 may change it. Odd: thread 1 may. On a line of its own, whatever lies around
-    /// it.
+    /// Even: thread 0 may change it. Odd: thread 1 may. On a separate cache line.
     alignas(128) std::atomic<std::uint64_t> turn{0};
     [[maybe_unused]] std::byte rest[128 - sizeof(std::atomic<std::uint64_t>)];
 

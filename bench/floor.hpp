@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The floors: the least that any recorder must do, written without one. Nothing here is checked,
-/// ordered, nested or readable; what stands above a floor is the price of being all that.
+/// @file The floors: the minimum work of any recorder, without a recorder. A floor does not check,
+/// order, nest or allow reading; the difference to a floor is the price of these.
 
 #include <cstddef>
 #include <cstdint>
@@ -50,9 +49,9 @@ struct clock {
     }
 };
 
-/// A record of `Words` 64-bit words, the first the clock's low half (or none) beside a constant,
-/// stored where a thread's index points, which goes through memory as a recorder's must, round and
-/// round in `Bytes`.
+/// A record of `Words` 64-bit words, the first with the clock's low half (or none) and a constant,
+/// stored where a thread's index points. The index is kept in memory, as in a recorder, and wraps
+/// in `Bytes`.
 template <std::size_t Words, bool Timed, std::size_t Bytes>
 struct store {
     static constexpr bool counted = Words == 3 && Bytes == std::size_t{1} << 20;
@@ -190,9 +189,9 @@ struct ping_pong {
     }
 };
 
-/// The bare design of a ring that all threads write: one locked add for a place of 32 bytes, a
-/// sequence word stored before and after the record. Nothing holds off a writer that was overtaken
-/// by a whole lap: such a record may be torn, and nobody is told.
+/// The bare design of a ring with many writers: one locked add to reserve 32 bytes, and a sequence
+/// word stored before and after the record. Nothing stops a writer that was overtaken by a whole
+/// lap, so such a record may be torn without notice.
 struct add_and_sequence {
     static constexpr std::size_t slots = 2048;
     struct slot {
@@ -232,7 +231,7 @@ inline constexpr auto without_clock = false;
     return threads == 1 ? name : name + "/threads:" + std::to_string(threads);
 }
 
-// The names of the floors, as labels of what stands on them.
+// The names of the floors, used as the labels of the benchmarks based on them.
 
 template <std::size_t Words, bool Timed, std::size_t Bytes>
 [[nodiscard]] inline std::string name_of_store() {

@@ -1,9 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// What a closed gate costs, in time and in instructions: beside the loop alone, and beside one
-/// load and one branch.
+/// @file The cost of a closed gate, in time and in instructions, compared with the loop alone, and
+/// with one load and one branch.
 
 #include <cstdint>
 #include <string>

@@ -118,7 +118,7 @@ inline std::optional<std::int64_t> collected(const std::string& name, std::int64
     if (::pclose(output) != 0) return {};
     return found;
 }
-/// The mean that callgrind gives, if it can be had.
+/// The mean that callgrind reports, if it is available.
 inline std::optional<double> mean_of(const std::string& name, double hot_path) {
     constexpr std::int64_t few = 10'000;
     const std::int64_t more = few + (hot_path < many ? 2'000'000 : 50'000);

@@ -2,12 +2,12 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Not the mean but the slowest: percentiles of one record's time, taken with the clock before and
-/// after it, warm and after the caches were swept; and how long a reader that sleeps needs to learn
-/// that a watermark was passed.
+/// The slowest records instead of the mean: percentiles of one record's time, measured with the
+/// clock before and after it, with warm caches and after the caches were swept; and the time until
+/// a sleeping reader learns that a watermark was passed.
 ///
-/// What reading the clock twice takes is subtracted: the median of the same with nothing between.
-/// Times of the whole are of no interest here: the counters tell.
+/// The time of two clock reads is subtracted: the median of the same measurement with nothing in
+/// between. Only the counters are of interest, not the total times.
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -53,7 +53,7 @@ using floors::MiB;
     return of_ticks / per_second * 1e9;
 }
 
-/// What percentiles are told of, in ticks.
+/// The samples for percentiles, in ticks.
 class samples {
 public:
     void add(std::uint64_t from, std::uint64_t to) {
@@ -104,10 +104,10 @@ struct the_floor {
 
     [[gnu::always_inline]] void one(std::uint64_t i) { store::put(bench::thread_memory(MiB), i); }
 };
-/// The least of a lane: a word of the thread leads to it; its mark, in a page of its own as fork
-/// wipes that, is set while the record is written; and where that goes is in the sub-buffer, whose
-/// records are counted as they are committed. No gate, no type, no recorder, nothing is checked,
-/// and the next sub-buffer is there for the taking.
+/// The minimum of a lane: a word of the thread leads to it; its mark, in a separate page as fork
+/// wipes that page, is set while the record is written; the sub-buffer stores where to write, and
+/// its records are counted when they are committed. No gate, no type, no recorder, no checks, and
+/// the next sub-buffer is always available.
 class the_lane {
     static constexpr std::size_t page_bytes = 4096;
     static constexpr std::uint32_t sub_buffer_bytes = 4096, header_bytes = 64, record_bytes = 24;
@@ -187,7 +187,7 @@ struct percentiles {
         constexpr std::size_t at_once = Swept ? 20 : 20000;
         for (std::uint64_t i = 0; i < 1000; ++i) writer.one(i);
         samples taken;
-        // What was taken while others used the core does not count, but for so many times.
+        // Samples taken while others used the core do not count, up to a maximum number.
         for (std::size_t others = count / at_once; taken.size() < count;) {
             bench::calm::meeting alone{0};
             bench::calm::watch watch(1);

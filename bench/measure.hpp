@@ -5,20 +5,20 @@
 /// @file
 /// How everything here is measured, so that any two figures of one program can be divided.
 ///
-/// A benchmark is a subject: an object whose `operator()(n)` handles n records in a loop of its
-/// own, which is not inlined. So every loop, the floor's too, is compiled alike, and the library
-/// that measures adds nothing to it. One iteration is one record (one clock read, one add); the
-/// time that counts is the thread's own processor time, for that is what recording costs a program,
-/// and what a busy machine disturbs least.
+/// A benchmark is a subject: an object whose `operator()(n)` handles n records in its own loop,
+/// which is not inlined. So every loop, including the floor's, is compiled alike, and the benchmark
+/// library adds nothing to it. One iteration is one record (one clock read, one add). The measured
+/// time is the thread's processor time, because that is what recording costs a program, and it is
+/// disturbed least on a busy machine.
 ///
-/// Each benchmark names, as its label, the one that it is to be divided by: `report.py` goes by
-/// that. The floors are therefore measured again in each program, between the repetitions of what
-/// stands on them; what two programs measured is compared by ratios to the same floor.
+/// The label of each benchmark names the benchmark by which it is divided; `report.py` uses it.
+/// Therefore each program measures the floors again, between the repetitions of its benchmarks.
+/// Results of two programs are compared by their ratios to the same floor.
 ///
 /// A subject may also have:
 ///   operator()(n, thread)         roles by thread: a producer and a consumer
-///   prepare()                     comes before each call, and is not measured (one thread)
-///   counters(benchmark::State&)   more to tell than a time: called once, at the end
+///   prepare()                     called before each measurement, unmeasured (one thread)
+///   counters(benchmark::State&)   reports more than a time: called once, at the end
 ///   static constexpr bool counted = true    its instructions are counted, too (instructions.hpp)
 
 #include <benchmark/benchmark.h>
@@ -53,8 +53,8 @@ namespace bench {
     return list;
 }
 
-/// The processors that the program was started on, the last one first, but one of each core before
-/// the second of any: two threads on one core slow each other down whatever they do.
+/// The processors on which the program was started, the last one first, with one of each core
+/// before the second of any core, because two threads on one core slow each other down.
 [[nodiscard]] inline const std::vector<int>& processors() {
     static const std::vector<int> allowed = [] {
         std::vector<int> found;

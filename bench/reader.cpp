@@ -1,12 +1,11 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
+/// @file Reading a trace of 256 MiB (1 MiB for draining) with records of 24 bytes, compared with
 /// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
-/// lane forward and backward; lanes merged by time; asked for a field, or a sum, by a condition
-/// that selects none, in memory and in a file. Places in a trace of 1 GiB found beside reading all
-/// of it. And a trace of 1 MiB written in each format.
+/// lane, forward and backward; lanes merged by time; tested for a field, or a sum, by a condition
+/// that selects no record, in memory and in a file. Also finding places in a trace of 1 GiB,
+/// compared with reading all of it, and writing a trace of 1 MiB in each format.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -120,7 +119,7 @@ private:
     return made;
 }
 
-/// The floor: the same bytes, copied at once.
+/// The floor: the same bytes in a single copy.
 template <const trace& (*From)()>
 struct copied {
     std::span<const std::byte> from = From().sub_buffers();
@@ -191,8 +190,8 @@ struct copied_and_walked {
     }
 };
 
-/// Eight sums at once, so that the loop itself does not count: how it happens to lie in memory
-/// halves the rate of one that adds two words a turn.
+/// Eight parallel sums, so that the loop itself does not matter: the placement of a loop that adds
+/// two words per turn can halve its rate.
 [[gnu::always_inline]] inline std::uint64_t sum_of(std::span<const std::uint64_t> words) {
     std::uint64_t sums[8] = {};
     std::size_t at = 0;
@@ -334,8 +333,8 @@ struct decoded {
     }
 };
 
-/// Every record asked for a field that each of them has, or for the sum of two, and none selected:
-/// neither the dictionary nor the index can tell.
+/// Every record is tested for a field that each of them has, or for a sum of two, and none is
+/// selected, so neither the dictionary nor the index can answer.
 enum class asks_for { field, sum };
 void select_none(const trace_ring::reduce::trace_file& file, asks_for what_of = asks_for::field) {
     namespace where = trace_ring::reduce::where;

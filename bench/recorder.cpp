@@ -1,10 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// The flight recorder beside its floors, on the private path: lanes in memory that is overwritten,
-/// one thread and two, an event of two 64-bit fields (a record of 24 bytes) unless the name says
-/// another.
+/// @file The flight recorder compared with its floors, on the private path: lanes in memory that is
+/// overwritten, one thread and two, an event with two 64-bit fields (a record of 24 bytes) unless
+/// the name says otherwise.
 
 #include <cstdint>
 #include <string>
@@ -36,7 +35,7 @@ struct mark : trace_ring::event<"mark"> {};
 struct text : trace_ring::event<"text", trace_ring::field<"text", std::string_view>> {};
 struct step : trace_ring::span<"step"> {};
 
-/// Each thread has a recorder of its own: lanes that share nothing.
+/// Each thread has its own recorder, with lanes that share nothing.
 template <class Kind>
 struct one_each {
     trace_ring::basic_recorder<Kind> of_thread[2]{trace_ring::basic_recorder<Kind>({.size = MiB}),
@@ -127,7 +126,7 @@ struct work_and_records {
     }
 };
 
-/// One kind of clock beside its floors.
+/// One kind of clock compared with its floors.
 template <class Kind>
 void add_kind(const std::string& name, bool timed) {
     const auto floor = [=](int threads) {

@@ -1,10 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// Each kind of ring beside the floor that it stands on, one thread writing: the bare store for one
-/// writer, one locked step where there may be many (shared.cpp has them). Tables hold records of 24
-/// bytes, without a clock.
+/// @file Each kind of ring compared with its floor, with one writing thread: the bare store for one
+/// writer, one locked instruction for kinds with many writers (shared.cpp has these with several
+/// threads). Tables have records of 24 bytes, without a clock.
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +39,7 @@ struct sample {
 constexpr std::size_t bytes = 64 * KiB;
 using storage_here = tr::storage::inline_bytes<bytes>;
 
-/// Makes a ring in its storage: what the storage is asked for is not the ring's affair.
+/// Makes a ring in its storage. The storage's arguments do not concern the ring.
 template <class Kind>
 [[nodiscard]] auto make() {
     using storage = typename trace_ring::ring_policies<Kind>::storage_policy;
@@ -115,8 +114,8 @@ struct discarding_swapped : tr::policies<sequenced_record, tr::claim::compare_ex
 struct timed_records : tr::policies<tr::record::sub_buffers<>, storage_here> {};
 struct untimed_records : tr::policies<tr::record::sub_buffers<>, tr::clock::none, storage_here> {};
 
-/// What a threshold costs who does not come to it: the first crossing is told, and nobody arms it
-/// again.
+/// The cost of a threshold for a writer that does not reach it: the first crossing is reported, and
+/// the mark is not armed again.
 using threshold = tr::notify::at_watermark<tr::notify::percent(50)>;
 struct bare_watched : tr::policies<bare_record, tr::claim::single_writer, storage_here, threshold> {
 };

@@ -1,10 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// One ring that 1, 2, 4 .. threads write, each record by a claim of its own, beside one locked
-/// step on a word that they share, and beside the bare design of such a ring. Tables of 32 bytes a
-/// slot (24 of record, 8 of sequence) or 24 (bare), without a clock.
+/// @file One ring with 1, 2, 4 .. writing threads, and one claim per record, compared with one
+/// locked instruction on a shared word, and with the bare design of such a ring. Tables have slots
+/// of 32 bytes (24 of record, 8 of sequence) or 24 (bare), without a clock.
 
 #include <cstdint>
 #include <memory>

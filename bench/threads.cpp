@@ -1,10 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// One recorder of 16 MiB, written by 1 to 1,000 threads on all processors: processor time a
-/// record, the starting of threads and the first record of each left out. What the recorder
-/// occupies is told, for it must stay what it is; records that were refused are, too.
+/// @file One recorder of 16 MiB, written by 1 to 1,000 threads on all processors: processor time
+/// per record, without starting the threads and without each thread's first record. The recorder's
+/// memory is reported, because it must not change, and so are refused records.
 
 #include <cstdint>
 #include <string>

@@ -1,10 +1,11 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// A miniature CP: it "dispatches" users, starts their I/O and takes its interrupts, each an entry
-// in its wrap table. From the fifth event on CPTRAP is active: it takes chosen entries and what CP
-// code hands over through the CP interface, by way of a ring, into a spool file, while the wrap
-// table goes on. Then the table is read both ways, and the spool file as trace-reduce shows it.
+// @file A miniature CP: it "dispatches" users, starts their I/O and takes its interrupts. Each of
+// these is an entry in its wrap table. CPTRAP is active from the fifth event on: it passes selected
+// entries, and data that CP code hands over through the CP interface, through a ring to a spool
+// file, while the wrap table is still filled. Finally, the table is read in both directions, and
+// the spool file is shown as trace-reduce does.
 
 #include <unistd.h>
 
@@ -45,11 +46,10 @@ using record::cp_event;
 
 constexpr char usage[] =
     "usage: cptrap_trace [EVENTS [FILE]]\n"
-    "Has EVENTS (12 unless told) of a miniature CP traced into its wrap table of eight entries "
-    "and,\n"
-    "from the fifth on, chosen ones into the CPTRAP file FILE, which must not exist (memory "
-    "unless\n"
-    "told), and prints both.\n";
+    "Traces EVENTS (default 12) of a miniature CP into its wrap table of eight entries and, from\n"
+    "the fifth event on, selected ones into the CPTRAP file FILE (default: memory), which must "
+    "not\n"
+    "exist, and prints both.\n";
 
 // CP's wrap table, and the ring that CPTRAP's records go through.
 struct wrap_table
@@ -59,7 +59,7 @@ trace_ring::ring<wrap_table> table;
 trace_ring::ring<trace_ring::presets::traps<>> traps;
 
 cptrap::trapok trapok;
-// Started I/O, whichever its entry, and of what is handed over the codes up to X'FF'.
+// Started I/O for any entry, and interface data with codes up to X'FF'.
 constexpr auto chosen = record::cptrap_selection().event(cp_event::start_io).codes(0, 0xFF);
 
 // What follows an entry's code is this host's own: a number.

@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// How the programs put on a terminal what others chose: names in a trace or a core, arguments,
-/// errors that quote them. Nothing of it may command the terminal or pass for a line of the
-/// program's.
+/// @file How the programs print text that others chose: names in a trace or a core, arguments,
+/// errors that quote them. Such text must not control the terminal or imitate the program's own
+/// lines.
 
 #include <cstddef>
 #include <cstdio>
@@ -14,8 +13,8 @@
 
 #include <trace_ring/exporter/text/append.hpp>
 
-/// `text` on one line, with what commands a terminal, and bytes that are not UTF-8, as \\x1b.
-/// Backslashes stay as they are: text may have been escaped before.
+/// `text` on one line, with control characters, and bytes that are not UTF-8, as \\x1b. Backslashes
+/// are unchanged, because the text may already be escaped.
 [[nodiscard]] inline std::string shown(std::string_view text) {
     trace_ring::exporter::text_buffer out;
     for (;;) {

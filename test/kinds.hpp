@@ -4,7 +4,7 @@
 
 /// @file
 /// One list of kinds of rings, and typed tests over it: each layout with each claim, each storage,
-/// each thing that can happen when a ring is full. Rings here are small, so that they wrap at once.
+/// each thing that can happen when a ring is full. Rings here are small, so that they wrap quickly.
 
 #include <chrono>
 #include <cstddef>
@@ -154,7 +154,7 @@ std::unique_ptr<trace_ring::ring<Kind>> make() {
     }
 }
 
-/// Writes one sample, whatever the layout.
+/// Writes one sample, for any layout.
 template <class Ring>
 bool put(Ring& ring, std::uint64_t number, std::uint32_t writer = 0) {
     if constexpr (requires { Ring::max_payload; }) {
@@ -164,7 +164,7 @@ bool put(Ring& ring, std::uint64_t number, std::uint32_t writer = 0) {
     }
 }
 
-/// The sample that an item bears.
+/// The sample in an item.
 template <class Item>
 sample sample_of(const Item& item) {
     if constexpr (requires { item.payload; }) {

@@ -4,7 +4,7 @@
 /// @file
 /// Boost.Test with its main, compiled once for all tests. Several tests share a program, so that
 /// what they include is compiled once for them together. A program takes the names of sources,
-/// relative to test/, behind `--`, and runs what stands in these; without a name it runs all:
+/// relative to test/, behind `--`, and runs the tests in these; without a name it runs all:
 ///     tests.reduce --run_test='!@one_thread' -- reduce/damage_test.cpp
 /// It ends with 77 if a case could not be run (proof.hpp: cannot_run) and nothing failed.
 
@@ -35,7 +35,7 @@ namespace {
 
 namespace ut = boost::unit_test;
 
-/// Disables each suite, and each case outside a suite, that stands in none of these sources.
+/// Disables each suite, and each case outside a suite, that is not in these sources.
 class selection : public ut::test_tree_visitor {
 public:
     explicit selection(std::span<char* const> sources) : sources_(sources) {}

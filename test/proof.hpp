@@ -15,12 +15,12 @@
 
 namespace trace_ring_test {
 
-/// Prints `proof: <promise>: <count> <unit>`, a line of its own on standard output. To be called at
-/// a test's end, when it has held, by the process that ctest started; several calls add up.
+/// Prints `proof: <promise>: <count> <unit>`, as a separate line on standard output. To be called
+/// at a test's end, when it has held, by the process that ctest started; several calls add up.
 ///
-/// @param promise one of the ids in meta/proof.py
-/// @param count   what was really done in this run, counted as it was done
-/// @param unit    of what, in the plural, the same words in all tests that count the same thing
+/// @param promise one of the ids in meta/proof.py @param count   what was really done in this run,
+/// counted as it was done @param unit    the counted things, in the plural, the same words in all
+/// tests that count the same thing
 inline void proof(const char* promise, std::uint64_t count, const char* unit) {
     std::printf("\nproof: %s: %" PRIu64 " %s\n", promise, count, unit);
     std::fflush(stdout);
@@ -32,8 +32,8 @@ inline std::string& not_run() {
     return why;
 }
 /// For a test case that cannot be run on this machine, because what it needs is not there, or is
-/// refused. If nothing fails beside it, the program then ends as skipped, and not as passed: with
-/// 77, and `why`, a line, as its last word.
+/// refused. If nothing else fails, the program then ends as skipped, and not as passed: with 77,
+/// and `why`, a line, as its last word.
 inline void cannot_run(const std::string& why) {
     not_run() = why.substr(0, why.find('\n'));
 }

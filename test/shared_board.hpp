@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a test and its child processes tell each other: memory that stays shared over a fork.
+/// Communication between a test and its child processes: memory that stays shared over a fork.
 
 #include <sys/mman.h>
 #include <unistd.h>

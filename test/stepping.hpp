@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A thread of a child process that goes one instruction at a time, and stands still between: to
-/// look at what it has done so far, to do something else meanwhile, to end it there.
+/// A thread of a child process that executes one instruction at a time, and is stopped in between,
+/// so that a test can inspect its state, do something else, or kill it there.
 ///
 /// Where the tests are built with a sanitizer or without optimization, most steps would be those of
 /// the sanitizer, or of moves to and from the stack; emulators cannot step.
@@ -31,8 +31,8 @@ inline constexpr bool built_to_be_stepped = true;
 inline constexpr bool built_to_be_stepped = false;
 #endif
 
-/// For the child: the calling thread stands still, until it is stepped or let go. False: it cannot
-/// be traced here, which the board says.
+/// For the child: the calling thread stops, until it is stepped or released. False: it cannot be
+/// traced here, which the board says.
 inline bool stop_to_be_stepped(board& told) {
     const long thread = ::syscall(SYS_gettid);
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
@@ -47,10 +47,10 @@ inline bool stop_to_be_stepped(board& told) {
 /// For the thread that started the child.
 class stepped {
 public:
-    /// Waits for a thread of `child` to stand still.
+    /// Waits for a thread of `child` to stop.
     stepped(pid_t child, const board& told) : child_(child) {
         while (told.stopped.load() == 0) {
-            // A traced child that has stopped is told, too: then it has said so before.
+            // A traced child that has stopped is reported, too; it has announced itself before.
             siginfo_t changed{};
             if (::waitid(P_PID, static_cast<id_t>(child), &changed, WEXITED | WNOHANG | WNOWAIT) ==
                     0 &&
@@ -69,7 +69,7 @@ public:
         if (!over_) static_cast<void>(kill());
     }
 
-    /// It stands still.
+    /// It is stopped.
     [[nodiscard]] explicit operator bool() const { return standing_; }
 
     /// One instruction, or into the handler of `signal`. False: the thread has ended.
@@ -78,12 +78,12 @@ public:
         void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(signal));
         return ::ptrace(PTRACE_SINGLESTEP, thread_, nullptr, number) == 0 && wait();
     }
-    /// It goes on as if nothing had been.
+    /// It continues as if nothing had happened.
     void let_go() {
         if (standing_) ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
         standing_ = false;
     }
-    /// Ends the whole process where it stands; how that ended, as test::wait_for says it.
+    /// Kills the whole process at this point. Returns its end, like test::wait_for.
     int kill() {
         if (!over_) ::kill(child_, SIGKILL);
         // A thread that is traced is waited for by itself, and before its process.

@@ -13,7 +13,8 @@ namespace {
 struct sample : trace_ring::event<"sample", trace_ring::field<"first", std::uint64_t>,
                                   trace_ring::field<"second", std::uint64_t>> {};
 
-/// A function of its own, as where a program records: in a loop its words would be found once.
+/// A separate function, as in a program that records: in a loop, its words would be loaded only
+/// once.
 [[gnu::noinline]] void record_one(trace_ring::recorder& recorder, std::uint64_t i) {
     recorder.record<sample>(i, ~i);
 }

@@ -45,7 +45,7 @@ struct blackbox {
     static inline double measured = 0;
 };
 
-/// How many records the ring holds when it is full: told by its own reader, from a copy.
+/// The number of records in a full ring, as its own reader counts them in a copy.
 void measure_bytes() {
     blackbox::turn(true);
     for (int i = 0; i < ring_records; ++i) blackbox::record(1U << 30, ~std::uint64_t{0});

@@ -90,8 +90,8 @@ public:
         }
         return false;
     }
-    /// What a record takes in the packets of a snapshot, by what these say of themselves: 64 bits
-    /// of content and of packet size stand behind two times, in a header of 32 bytes.
+    /// The size of a record in the packets of a snapshot, from the packet headers: 64 bits of
+    /// content size and of packet size follow two times, in a header of 32 bytes.
     double bytes_of(std::uint64_t records) {
         if (!lttng({"snapshot", "record", "--session=" + name_})) return 0;
         double bits = 0;

@@ -195,8 +195,8 @@ void add_handing_over(const std::string& id) {
 
 }  // namespace impl
 
-/// This library's: one writes and one consumes, and nothing is lost. The writer is told of room
-/// `AtATime` records at a time.
+/// This library's queue: one thread writes and one consumes, and nothing is lost. The writer is
+/// informed of room `AtATime` records at a time.
 template <std::uint64_t AtATime>
 struct lossless {
     using ring_type = trace_ring::ring<trace_ring::presets::lossless_of_one<item, 32 * room>>;

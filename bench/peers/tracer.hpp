@@ -3,18 +3,18 @@
 #pragma once
 
 /// @file
-/// How tracers are compared: each records a time and two 64-bit values, in a loop, on one thread
-/// and on two, behind work, and switched off. The floors are measured in each program, between the
-/// repetitions: figures of two programs are compared by what they are to the floor.
+/// How tracers are compared: each records a time and two 64-bit values in a loop, on one thread and
+/// on two, after other work, and switched off. Each program also measures the floors, between the
+/// repetitions, so that figures of two programs can be compared by their ratios to the floor.
 ///
 /// A tracer is a type with:
 ///   static void record(std::uint64_t, std::uint64_t)
 ///   static void turn(bool on)
-///   static double bytes()         of one record as it lies in memory or file; 0 if not known
+///   static double bytes()         of one record in memory or file; 0 if unknown
 ///   static double lost()          records, so far, that were neither kept nor overwritten as the
-///                                 oldest; 0 where it does not tell
+///                                 oldest; 0 if the tracer does not report it
 ///   static constexpr bool counted = false     if its instructions cannot be counted by steps
-/// whose setting up is the program's, before `add_tracer`.
+/// The program sets it up before `add_tracer`.
 
 #include <cstdint>
 #include <set>
@@ -24,7 +24,7 @@
 
 namespace bench {
 
-/// What the tables say beside a peer's figures.
+/// The columns of the tables next to a peer's figures.
 struct about_peer {
     std::string id;    ///< what its benchmarks are called
     std::string name;  ///< with its version

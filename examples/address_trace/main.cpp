@@ -35,7 +35,7 @@ namespace {
         of.seconds, of.user, of.system, of.minor_faults, of.major_faults, of.switches);
 }
 
-/// A line each: a name, and what is to be told.
+/// Prints a line: a name and a value.
 void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
@@ -104,7 +104,7 @@ void tell(const run_result& of, report& found, bool kept, bool with_blocks) {
         tell(cache.shape.name, cache_text(cache));
 }
 
-/// A function that was asked for is not there: nothing was analysed.
+/// A selected function does not exist, so nothing was analysed.
 [[nodiscard]] bool lacks_function(const report& found) {
     const std::string missing = found.found().fed->chosen().missing();
     if (missing.empty()) return false;
@@ -166,12 +166,12 @@ void check_blocks(const options& wanted, const findings& found) {
                              result.analysis_seconds));
         }
     }
-    // stdout is the program's.
+    // stdout belongs to the program.
     found.write(program, std::cerr, wanted.report.asks_for_tables() && !wanted.quiet);
     return lacks ? failed : launching::exit_status(result.status);
 }
 
-/// What is missing in a kept trace.
+/// The references that are missing in a kept trace.
 [[nodiscard]] std::string gaps_of(const reference_stream& in, const trace_ring::loss_counts& lost) {
     if (!in.end()) return "not known, as the trace has no end";
     run_result as_run;

@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// The command line of `address-trace run`. In a file of its own: the parser takes long to compile.
+/// @file The command line of `address-trace run`. In a separate file because the parser takes long
+/// to compile.
 
 #include "options.hpp"
 
@@ -85,7 +85,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         "address-trace");
     app.set_version_flag("--version", "address-trace " TRACE_RING_VERSION);
     app.require_subcommand(1);
-    // What follows these is the compiler's; main.cpp takes it.
+    // main.cpp handles these, because their arguments are the compiler's.
     app.add_subcommand("cc", "Compiles and links C with hooks: takes the arguments of clang");
     app.add_subcommand("c++", "Compiles and links C++ with hooks: takes the arguments of clang++");
     auto& run = *app.add_subcommand("run", "Runs a program compiled by cc or c++, and traces it");

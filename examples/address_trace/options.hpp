@@ -17,18 +17,19 @@ namespace address_trace {
 
 using launching::failed;
 
-/// What is to be found out, and where it is to be shown.
+/// The analyses to run, and where their results go.
 struct report_settings {
     std::vector<std::string> caches{};
     std::string coherent{};  ///< a cache for each thread; empty: none
     bool lines = false, reuse = false, strides = false, working_set = false;
     reference_choice::settings chosen{};
     std::string format = "text";  ///< or csv, json, lackey, din
-    std::string to{};        ///< a file; empty: of `run` stderr, if asked for; of `report` stdout
+    std::string to{};        ///< a file; empty: stderr for `run`, if there are tables, and stdout
+                             ///< for `report`
     std::string page{};      ///< an HTML file; empty: none
     std::string pictures{};  ///< a folder for SVG files; empty: none
 
-    /// Whether something is to be found out that has no other place to go to.
+    /// Whether there are results that go nowhere else.
     [[nodiscard]] bool asks_for_tables() const noexcept {
         const bool asks =
             lines || reuse || strides || working_set || !coherent.empty() || format != "text";
@@ -39,12 +40,12 @@ struct report_settings {
 struct options {
     run_settings run{};
     report_settings report{};
-    std::string trace{};     ///< of `report`; empty: it is `run`
-    std::string untraced{};  ///< the program as it is without hooks; empty: it is not run
+    std::string trace{};     ///< for `report`; empty: `run`
+    std::string untraced{};  ///< the program compiled without hooks; empty: it is not run
     bool quiet = false;
 };
 
-/// False: the program is to end with `status`.
+/// Returns false if the program is to end with `status`.
 [[nodiscard]] bool parse(int argc, char** argv, options& into, int& status);
 
 }  // namespace address_trace

@@ -1,9 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// A program to be traced: four threads sort, and count what they compare. Two of the counters lie
-/// in one cache line, which so goes to and fro between the processors; address-trace tells where.
+/// @file A program to be traced: four threads sort and count their comparisons. Two of the counters
+/// are in one cache line, which therefore moves back and forth between the processors;
+/// address-trace shows where.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 struct alignas(64) own_line {
     std::uint64_t value = 0;
 };
-/// Of threads 0 and 1: they share a line, as they lie beside each other.
+/// For threads 0 and 1, which share a line because the counters are adjacent.
 alignas(64) std::array<std::uint64_t, 2> beside_each_other{};
 /// Of threads 2 and 3: each has its own.
 std::array<own_line, 2> apart{};

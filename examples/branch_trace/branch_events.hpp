@@ -3,17 +3,18 @@
 #pragma once
 
 /// @file
-/// The events of a branch trace: what branch-trace writes and trace-reduce --branches reads. A
-/// taken branch is one record of 24 bytes, named after its kind: from, to. A zero `from` begins a
-/// stretch of a thread's branches, a zero `to` ends one, as in the debug store.
+/// The events of a branch trace, which branch-trace writes and trace-reduce --branches reads. Each
+/// taken branch is one record of 24 bytes, named after its kind, with the fields from and to. A
+/// `from` of zero begins a contiguous part of a thread's branches, and a `to` of zero ends one, as
+/// in the debug store.
 ///
-/// Whose it is, the last `branch.thread` before it in the same lane says, and the next one behind
-/// it. That and all modules are told again as the trace goes on, so that a trace whose beginning
-/// was overwritten can be read.
+/// A branch belongs to the thread of the last `branch.thread` before it in the same lane. This
+/// event and all modules are repeated regularly, so that a trace with an overwritten beginning can
+/// be read.
 ///
-/// A record's time is when it was drained from the debug store, not when the branch was taken:
-/// neither the store nor the step knows that. Within a thread the order is the program's; between
-/// two threads it is that of their drains.
+/// A record's time is the time at which it was drained from the debug store, not the time of the
+/// branch, which neither the store nor the step records. Within a thread, the order is the
+/// program's. Between two threads, it is the order of their drains.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,7 @@ enum class branch_kind : std::uint8_t {
     interrupt_return,  ///< also what a kernel makes of it: the return from a signal's handler
     system_call,
     system_return,
-    interrupt,  ///< from: where the program goes on after it
+    interrupt,  ///< from: where the program continues afterwards
     exception,  ///< from: the faulting instruction
     signal,     ///< to: the handler; from: the instruction not executed
     other,
@@ -96,7 +97,7 @@ struct module : trace_ring::event<"branch.module", process_field,
                                   trace_ring::field<"end", trace_ring::address>,
                                   trace_ring::field<"offset", trace_ring::address>,
                                   trace_ring::field<"path", std::string_view>> {};
-/// A process has begun, or goes on as another program: nothing is mapped now.
+/// A process has begun, or continues as another program: nothing is mapped now.
 struct process_begun : trace_ring::event<"branch.process_begun", process_field,
                                          trace_ring::field<"program", std::string_view>> {};
 /// It has ended by itself, with `status`, or by `signal`, if that is not 0.

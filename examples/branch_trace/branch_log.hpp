@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Writes a branch trace: the events of branch_events.hpp, through a recorder. What a reader needs
-/// to understand the rest (which program, what is mapped where, whose branches follow) is told
-/// again after every eighth of the ring, so that it is there whatever was overwritten.
+/// @file Writes a branch trace: the events of branch_events.hpp, through a recorder. The events
+/// that a reader needs to interpret others (program, mappings, thread) are repeated after every
+/// eighth of the ring, so that they are always present after overwriting.
 
 #include <algorithm>
 #include <array>
@@ -44,7 +43,7 @@ struct recording {
 /// One thread's at a time; it must be the same one, as a lane is one thread's.
 class branch_log {
 public:
-    /// `ring_bytes`: of the recorder, as it was asked for.
+    /// `ring_bytes`: the recorder's requested size.
     branch_log(trace_ring::recorder& to, std::uint64_t ring_bytes, recording how)
         : to_(to),
           tell_after_(std::max<std::uint64_t>(ring_bytes / 8, 4096)),
@@ -124,7 +123,7 @@ private:
     void tell_all() {
         tell_recording();
         for (const auto& [number, unused] : processes_) {
-            // Not as begun: what is mapped there stays, and is said again.
+            // Repeated without a begin, which would remove the mappings.
             for (const auto& each : processes_[number].modules) tell_module(number, each);
         }
         tell_thread(now_);

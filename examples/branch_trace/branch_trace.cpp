@@ -1,8 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// branch-trace: records the branches of a program into a trace file.
+/// @file branch-trace: records the branches of a program in a trace file.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -80,7 +79,7 @@ private:
     return all;
 }
 
-/// The trace in the making, whatever its source.
+/// The trace being written, for any source.
 class traced {
 public:
     traced(const options& wanted, const std::string& source, const std::string& why)
@@ -193,7 +192,7 @@ int by_store(const options& wanted, launched_program& program, x86::perf_bts& so
 }
 
 int trace(const options& wanted) {
-    if (wanted.from == source::step) return by_steps(wanted, "asked for");
+    if (wanted.from == source::step) return by_steps(wanted, "requested");
     try {
         launched_program program(wanted.command);
         x86::perf_bts source({.thread = program.process(),
@@ -202,7 +201,7 @@ int trace(const options& wanted) {
                               .data_bytes = wanted.aux_events,
                               .on_exec = true});
         return by_store(wanted, program, source,
-                        wanted.from == source::bts ? "asked for" : "this machine has it");
+                        wanted.from == source::bts ? "requested" : "this machine has it");
     } catch (const x86::perf_unavailable& error) {
         if (wanted.from == source::bts) throw;
         return by_steps(wanted, error.what());

@@ -2,11 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// From a source of branches to the trace: each thread has a debug store of its program's model,
-/// which is drained into the log when it reaches its threshold, and at the end. On the way, what
-/// code lies where is kept up to date: whenever a branch goes where nothing was known, and with
-/// each drain.
+/// @file Writes the branches of a source to the trace: each thread has a debug store in its
+/// program's word size, which is drained into the log when it reaches its threshold, and at the
+/// end. The known mappings are updated whenever a branch goes to unknown code, and at each drain.
 
 #include <algorithm>
 #include <cstddef>
@@ -58,7 +56,7 @@ public:
         if (full) drain(t);
     }
     void operator()(const x86::branch_gap& gap) {
-        // Behind all that its thread has stored; of whatever thread: behind all.
+        // Written after everything that its thread has stored; without a thread, after everything.
         if (gap.thread == 0) finish();
         traced& t = of(gap.thread != 0 ? gap.thread : last_);
         drain(t);
@@ -114,7 +112,7 @@ private:
                 : std::make_unique<any_store>(std::in_place_type<store32>, bytes_, threshold_);
     }
 
-    /// A stretch begins: of a new thread, or of a process that goes on as another program.
+    /// Begins a contiguous part: for a new thread, or a process that continues as another program.
     void begin(traced& t) {
         if (!std::visit([](auto& store) { return store.fresh(); }, *t.store)) {
             finish();

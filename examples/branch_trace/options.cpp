@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// The command line of branch-trace. In a file of its own: the parser takes long to compile.
+/// @file The command line of branch-trace. In a separate file because the parser takes long to
+/// compile.
 
 #include "options.hpp"
 
@@ -20,48 +20,50 @@ bool parse(int argc, char** argv, options& into, int& status) {
         "FILE",
         "branch-trace");
     app.set_version_flag("--version", "branch-trace " TRACE_RING_VERSION);
-    app.add_option("--source", into.from,
-                   "Where the branches come from: bts, the processor's branch trace store; step, "
-                   "the program stepped by ptrace, some 20 microseconds an instruction; auto (the "
-                   "default), bts where it is to be had, else step, and it says which and why")
+    app.add_option(
+           "--source", into.from,
+           "The source of branches: bts, the processor's branch trace store; step, single-stepping "
+           "by ptrace, about 20 microseconds per instruction; auto (the default), bts if "
+           "available, otherwise step, with a report of the choice and its reason")
         ->option_text("auto|bts|step")
         ->transform(CLI::Transformer(std::map<std::string, source>{
             {"auto", source::automatic}, {"bts", source::bts}, {"step", source::step}}));
-    app.add_option("--buffer", into.buffer, "Bytes of each thread's store (64K)")
+    app.add_option("--buffer", into.buffer, "Size of each thread's store (64K)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::size_t{64}, std::size_t{1} << 30));
     app.add_option("--threshold", into.threshold,
-                   "Records at which a store is drained (half of the buffer)")
+                   "Number of records at which a store is drained (half of the buffer)")
         ->option_text("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30));
     app.add_option("--aux", into.aux,
-                   "For bts: bytes of the area into which the kernel lets the processor store, a "
-                   "power of two (4M)")
+                   "For bts: size of the kernel's AUX area for the processor, a power of two (4M)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::size_t{4096}, std::size_t{1} << 30));
     app.add_option("--aux-watermark", into.aux_watermark,
-                   "For bts: bytes of that area after which it is read (half of it)")
+                   "For bts: number of bytes in the AUX area at which it is read (half of it)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1} << 30));
     app.add_option("--aux-events", into.aux_events,
-                   "For bts: bytes of the ring of the kernel's events about it, a power of two "
-                   "(64K)")
+                   "For bts: size of the ring of the kernel's events about the AUX area, a power "
+                   "of two (64K)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::size_t{4096}, std::size_t{1} << 30));
     app.add_option("--output", into.output,
-                   "The trace file (branch.trace); an older trace of that name is replaced")
+                   "The trace file (branch.trace); replaces an older trace")
         ->option_text("FILE");
-    app.add_option("--size", into.size, "Bytes of it; when it is full, the newest are kept (64M)")
+    app.add_option("--size", into.size,
+                   "Size of the trace file; when it is full, the newest branches are kept (64M)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 40));
-    app.add_flag("--follow-forks", into.follow_forks, "Also the processes that the program starts");
-    app.add_flag("--quiet", into.quiet, "Says nothing but errors");
-    app.add_option("PROGRAM", into.command, "The program, and its arguments; put -- before it")
+    app.add_flag("--follow-forks", into.follow_forks,
+                 "Also traces the processes that the program starts");
+    app.add_flag("--quiet", into.quiet, "Prints only errors");
+    app.add_option("PROGRAM", into.command, "The program and its arguments, after --")
         ->option_text("ARGS...")
         ->required();
     app.footer(

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What branch-trace is asked to do.
+/// @file The options of branch-trace.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,7 @@ struct options {
     std::vector<std::string> command;
 };
 
-/// True: go on. False: exit with `status`; all that was to be said has been.
+/// Returns false if the program is to end with `status`; all messages have been printed.
 [[nodiscard]] bool parse(int argc, char** argv, options& into, int& status);
 
 }  // namespace branch_trace

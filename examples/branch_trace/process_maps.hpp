@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What /proc says of a process while it is there: what code lies where, what its program is, of
-/// how many bits, and which process a thread is of.
+/// @file Reads a process's properties from /proc while it exists: its mapped code, its program and
+/// word size, and the process of a thread.
 
 #include <limits.h>
 #include <unistd.h>
@@ -47,21 +46,21 @@ namespace branches {
     return all;
 }
 
-/// Its program's path; "?" if that cannot be told.
+/// The path of its program; "?" if unknown.
 [[nodiscard]] inline std::string program_of(std::uint32_t process) {
     std::array<char, PATH_MAX> path{};
     const auto length = ::readlink(proc(process, "exe").c_str(), path.data(), path.size());
     return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "?";
 }
 
-/// Whether its program is one of 64 bits, by the file; true if that cannot be told.
+/// Whether its program has 64 bits, according to the file; true if unknown.
 [[nodiscard]] inline bool is_64_bit(std::uint32_t process) {
     std::array<char, 5> head{};
     std::ifstream in(proc(process, "exe"), std::ios::binary);
     return !in.read(head.data(), head.size()) || head[4] != 1;
 }
 
-/// The process that a thread is of; the thread's own number if that cannot be told.
+/// The process of a thread; the thread's number if unknown.
 [[nodiscard]] inline std::uint32_t process_of(std::uint32_t thread) {
     std::ifstream in(proc(thread, "status"));
     constexpr std::string_view label = "Tgid:";

@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// One traced thread's branches in the layout of the debug store, stored by this program where a
-/// processor would: base, index, absolute maximum and threshold in a management area, the records
-/// behind each other from the base on, in the model of the traced program. A session of drain/
-/// empties it. What finds no room is counted, so the buffer and the threshold that would have been
-/// enough are known exactly.
+/// One traced thread's branches in the layout of the debug store, stored by this program instead of
+/// a processor: base, index, absolute maximum and threshold in a management area, and the records
+/// from the base on, in the traced program's word size. A session of drain/ empties it. Branches
+/// without room are counted, so the buffer and the threshold that would have sufficed are known
+/// exactly.
 ///
-/// In a record's flags a processor sets bit 4 alone, if at all. Here bits 8 to 15 are the
-/// branch's kind, where the source tells it.
+/// A processor sets at most bit 4 in a record's flags. Here, bits 8 to 15 are the branch's kind, if
+/// the source provides it.
 
 #include <sys/mman.h>
 

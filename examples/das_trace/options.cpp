@@ -16,16 +16,16 @@ namespace {
 
 constexpr char usage[] =
     "usage: das_trace [OPTION...] [INSTRUCTIONS [ENTRIES]]\n"
-    "Runs a program of a miniature System/370 until INSTRUCTIONS (10 unless told) of its PROGRAM\n"
+    "Runs a program of a miniature System/370 until INSTRUCTIONS (default 10) of its PROGRAM\n"
     "CALL, PROGRAM TRANSFER and SET SECONDARY ASN are executed, each of them traced into a table\n"
-    "of ENTRIES (4 unless told, at most 1000), and prints the table from the oldest entry to the\n"
+    "of ENTRIES (default 4, at most 1000), and prints the table from the oldest entry to the\n"
     "newest.\n"
     "  --closed       with the DAS-trace control off: nothing is traced\n"
     "  --protected    with the table in a protected segment: a protection exception\n"
     "  --image FILE   then writes the 64 KiB of guest storage to FILE, for trace-reduce --das "
     "1000\n"
-    "  --exceptions   instead, lets instructions meet each exception, and compares guest storage\n"
-    "                 before and after\n"
+    "  --exceptions   instead provokes each exception, and compares guest storage before and\n"
+    "                 after\n"
     "  --help         this text\n"
     "Exit status: 0; 1 if an instruction was suppressed, an exception changed storage or FILE\n"
     "cannot be written; 2 if the command line is wrong.\n";

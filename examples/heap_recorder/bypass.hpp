@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Where an object's calls of other objects' functions go. An object that is loaded with
-/// RTLD_DEEPBIND, or into a namespace of its own, finds the C library's functions before those of
-/// a preloaded library.
+/// @file Finds where an object's calls of other objects' functions go. An object that is loaded
+/// with RTLD_DEEPBIND, or into a separate namespace, finds the C library's functions before those
+/// of a preloaded library.
 
 #include <elf.h>
 #include <link.h>
@@ -46,16 +45,16 @@ void each_of(std::uintptr_t table, std::size_t bytes, std::uintptr_t bias,
 
 }  // namespace impl
 
-/// Calls visit(name, own, where) for each function that the object calls, or keeps the address of,
-/// through the dynamic linker. `own` is the object's own function of that name; 0: it has none. As
-/// long as the dynamic linker has not been asked, `where` is in the object, but not `own`. The
-/// object stays loaded meanwhile.
+/// Calls visit(name, own, where) for each function that the object calls, or whose address it
+/// keeps, through the dynamic linker. `own` is the object's own function with that name; 0: it has
+/// none. Before the dynamic linker has resolved the function, `where` is in the object, but is not
+/// `own`. The object stays loaded during the visit.
 template <class Visit>
 void each_function_called(const ElfW(Dyn) * dynamic, std::uintptr_t bias, Visit visit) {
     std::uintptr_t jumps = 0, with_addends = 0, without = 0, symbols = 0, names = 0;
     std::size_t jump_bytes = 0, with_bytes = 0, without_bytes = 0;
     bool jumps_have_addends = false;
-    // glibc adds the bias in the section itself, but for objects in which it cannot.
+    // glibc adds the bias in the section itself, except for objects in which it cannot.
     const auto address = [bias](std::uintptr_t value) {
         return value < bias ? value + bias : value;
     };

@@ -66,12 +66,12 @@ inline constexpr std::array<std::string_view, 4> unwind_names{"none", "fp", "tab
     return std::nullopt;
 }
 
-/// Where the walk begins: in the caller of the recorded function, as it is after the return.
+/// Where the walk begins: the caller of the recorded function, after the return.
 struct frame_registers {
     std::uintptr_t pc = 0, sp = 0, fp = 0;
 };
 
-/// The frame of the caller of the function that this stands in, which must not be inlined.
+/// The frame of the caller of the current function, which must not be inlined.
 #define HEAP_CALLER()                                                                     \
     (::heap::frame_registers{                                                             \
         reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)),                    \
@@ -259,8 +259,8 @@ private:
         return u.n;
     }
 
-    /// What is known of a return address. Kept in one word each, replaced at will by whoever comes
-    /// by: a wrong guess of the place costs a look-up, and there is no other way to be wrong.
+    /// Cached knowledge about return addresses. Each entry is one word, which any thread may
+    /// replace at any time. A collision costs only a look-up.
     [[nodiscard]] found look_up(std::uintptr_t pc) noexcept {
         // Odd, so that different addresses have different products: place and tag are the address.
         constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;

@@ -3,12 +3,11 @@
 #pragma once
 
 /// @file
-/// The functions by which a program executes another one. A preload that gets into the next program
-/// begins a trace of its own there; where it does not get, this program's trace says so, and why.
+/// The functions by which a program executes another one. If the preload works in the next program,
+/// it begins another trace there. Otherwise this program's trace records that and why.
 ///
 /// exec may be called in a child of vfork, which shares its parent's memory, and in a signal
-/// handler: nothing here allocates or takes a lock. What executes by system calls of its own is not
-/// seen.
+/// handler, so nothing here allocates or takes a lock. Direct system calls are not seen.
 
 #include <spawn.h>
 #include <stdarg.h>

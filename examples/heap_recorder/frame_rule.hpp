@@ -245,7 +245,7 @@ struct frame_expression {
                 }
                 break;
             }
-            case 0x10: {  // expression: the register lies at an address of its own
+            case 0x10: {  // expression: the register is at a separate address
                 const auto reg = r.uleb();
                 const auto e = read_expression(r);
                 lose(reg);

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// The events of a heap trace: what heap_recorder.so writes and heap-report reads. An event that
-/// stands for a call bears the function's name; each call is one record. A call of one of glibc's
-/// other names, as __libc_malloc, is one of the function that it is the other name of.
+/// The events of a heap trace, which heap_recorder.so writes and heap-report reads. The event for a
+/// call has the function's name, and each call is one record. A call through another glibc name,
+/// such as __libc_malloc, is recorded under the usual name.
 ///
-/// When a record is made: before the call for `free` and `delete`, after it for all others. So an
-/// address that one thread frees and another one gets is freed first in the trace, too. A `realloc`
-/// that moves its block is the exception: it gives the old address back before its record is made.
+/// `free` and `delete` are recorded before the call, all others after it. So if one thread frees an
+/// address and another thread gets it, the trace has the free first. A `realloc` that moves its
+/// block is the exception: it frees the old address before its record is made.
 
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ namespace heap {
 /// Innermost first: the address to which the recorded function returns, then its caller's, ...
 using call_stack = std::span<const trace_ring::address>;
 
-using size_field = trace_ring::field<"size", std::uint64_t>;    // bytes asked for
+using size_field = trace_ring::field<"size", std::uint64_t>;    // requested bytes
 using count_field = trace_ring::field<"count", std::uint64_t>;  // elements of `size` bytes
 using address_field = trace_ring::field<"address", trace_ring::address>;  // the result; 0: failed
 using old_field = trace_ring::field<"old", trace_ring::address>;          // what realloc was given
@@ -92,8 +92,8 @@ struct exec : trace_ring::event<"exec", trace_ring::field<"process", std::uint32
                                 trace_ring::field<"obstacle", std::string_view>> {};
 struct exec_failed : trace_ring::event<"exec_failed", trace_ring::field<"error", std::int32_t>> {};
 
-/// Calls of `function` find that of `object`, the program most often, before the recorder's, so
-/// they are not recorded. What it takes from a function that is recorded is.
+/// Calls of `function` find `object`'s function (usually the program's) before the recorder's, so
+/// they are not recorded. Its own calls of recorded functions are.
 struct passed_by : trace_ring::event<"passed_by", trace_ring::field<"function", std::string_view>,
                                      trace_ring::field<"object", std::string_view>> {};
 

@@ -7,13 +7,13 @@
 /// @code
 ///   LD_PRELOAD=build/bin/heap_recorder.so TRACE_RING_FILE=/tmp/heap.%e.%p.trace python3 script.py
 /// @endcode
-/// Variables: see settings.hpp and README.md beside this file. What the recorder itself allocates
-/// is not the program's and is not recorded: it comes from memory of its own (own_memory.hpp). A
-/// call that the allocator makes of another of its functions is part of the first one: operator
-/// new's of malloc, most often.
+/// The variables are documented in settings.hpp and in README.md in this folder. The recorder's own
+/// allocations come from separate memory (own_memory.hpp) and are not recorded. If the allocator
+/// calls another of its functions, this is part of the first call: for example, operator new
+/// calling malloc.
 ///
-/// A program's coroutines call from here, on stacks of a few KiB: what comes after set-up needs at
-/// most 2 KiB more than the allocator itself.
+/// Coroutines of the program may call these functions on stacks of a few KiB: after set-up, a call
+/// needs at most 2 KiB more than the allocator itself.
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -142,7 +142,7 @@ public:
         std::size_t at = place(start);
         for (std::size_t tries = 0; tries < count; ++tries, at = (at + 1) % count) {
             std::uintptr_t expected = 0;
-            // relaxed, here and below: the addresses are all there is to tell
+            // relaxed, here and below: nothing is published except the addresses
             if (starts_[at].compare_exchange_strong(expected, start, trace_ring::relaxed)) {
                 return true;
             }
@@ -163,7 +163,7 @@ public:
 
 private:
     static constexpr std::size_t count = 2048;
-    static constexpr std::uintptr_t removed = 1;  // a place that was taken: the search goes on
+    static constexpr std::uintptr_t removed = 1;  // a removed entry: the search continues
     [[nodiscard]] static std::size_t place(std::uintptr_t start) noexcept {
         return (start >> 12) * 0x9E3779B1U % count;
     }
@@ -287,7 +287,7 @@ struct passed_function {
 using free_function = void (*)(void*);
 constinit free_function free_of_program = nullptr;
 
-/// An operator's name as it stands in a source.
+/// An operator's name as written in source code.
 [[nodiscard]] std::string readable_name(const char* name) {
     if (std::strncmp(name, "_Z", 2) != 0) return name;
     int status = -1;
@@ -297,11 +297,11 @@ constinit free_function free_of_program = nullptr;
     return text;
 }
 
-/// What the program finds of each recorded function, in their order: nothing is looked up later, as
-/// that would take away what dlerror() has to tell the program.
+/// The program's own functions, in the order of the recorded functions. They are looked up in
+/// advance, because a later look-up would overwrite the program's dlerror().
 constinit std::uintptr_t found_first[recorded_functions]{};
 
-/// Finds the allocator's functions now, not on the stack of whoever calls one first.
+/// Finds the allocator's functions now, and not later on the stack of their first caller.
 [[nodiscard]] std::vector<passed_function> find_functions() {
     std::vector<passed_function> passed;
     std::size_t number = 0;
@@ -350,7 +350,7 @@ void add_to_list(const std::string& list, const std::string& made) {
     const int error = errno;
     if (file >= 0) ::close(file);
     if (written != static_cast<ssize_t>(entry.size())) {
-        complain({list, ": ", std::strerror(error), "; heap-record is not told of ", made});
+        complain({list, ": ", std::strerror(error), "; heap-record will not know about ", made});
     }
 }
 
@@ -409,8 +409,8 @@ void find_own_name(std::string_view preload) noexcept {
     return stage::untraced;
 }
 
-/// At a call that does not find the recorder ready: sets it up, or waits for whoever does. False:
-/// this call goes unrecorded.
+/// Called when the recorder is not ready: sets it up, or waits for the thread that does. Returns
+/// false if this call is not recorded.
 [[gnu::cold, gnu::noinline]] bool begin() noexcept {
     int now = static_cast<int>(stage::unset);
     if (stage_now.compare_exchange_strong(now, static_cast<int>(stage::setting_up),
@@ -462,7 +462,7 @@ void note_bypass(const char* path, std::uintptr_t bias, const ElfW(Dyn) * dynami
                                      first = found_first[number];
                                  ++number;
                              });
-                             if (first == 0) return;  // none of these
+                             if (first == 0) return;  // no such function
                              dl_find_object object{};
                              if (::_dl_find_object(reinterpret_cast<void*>(where), &object) != 0)
                                  return;
@@ -685,11 +685,11 @@ template <class Event, class Alone, class... Args>
 // frames here. Those that it goes through have nothing to destroy, as what would then be run is
 // this library's own copy of the C++ runtime, on the data of another one's.
 
-/// A call of operator new, for as long as it is in the allocator.
+/// A call of operator new while it is in the allocator.
 struct new_call {
     frame_registers caller;
     std::size_t size;
-    std::size_t alignment;  ///< 0: none was asked for
+    std::size_t alignment;  ///< 0: no alignment was requested
     captured stack;
     new_call* outer = nullptr;  ///< the call whose handler makes this one
     /// The last block that it got by malloc: what it throws, if it does, and then the program's.
@@ -714,7 +714,7 @@ struct new_call {
 };
 struct thread_news {
     new_call* innermost = nullptr;
-    new_call* running = nullptr;  ///< that one, but for its handler
+    new_call* running = nullptr;  ///< the current call, except while its handler runs
 };
 constinit thread_local thread_news news __attribute__((tls_model("initial-exec")));
 
@@ -791,7 +791,7 @@ template <class... Args>
                                                std::type_identity_t<Args>... args) {
     new_call call{caller, size, static_cast<std::size_t>(alignment), {}};
     switch (prepare(call, function)) {
-        case new_way::from_own:  // none of the recorder's is a nothrow form
+        case new_way::from_own:  // the recorder's own calls never use a nothrow form
             if (void* const block = own.allocate(size, call.alignment)) return block;
             throw_bad_alloc();
         case new_way::by_malloc:
@@ -827,7 +827,7 @@ constinit trace_ring::atomic<std::uintptr_t> handler_of_program{0};
 void run_new_handler() {
     // relaxed, here and below: code is there before its address is
     const auto handler = as_handler(handler_of_program.load(trace_ring::relaxed));
-    if (handler == nullptr) {  // taken away meanwhile: operator new looks again
+    if (handler == nullptr) {  // another thread has removed it: operator new checks again
         next.set_new_handler.get()(nullptr);
         return;
     }
@@ -932,7 +932,8 @@ HEAP_EXPORT void __libc_free(void* block) noexcept {
     if (own.contains(block)) return own.release(block);
     traced_free<event::free, event::free_alone>(HEAP_CALLER(), block, next.libc_free);
 }
-// Where the C library has none of these, only a program that looks for one at run time gets here.
+// If the C library does not have these functions, only a program that looks one up at run time gets
+// here.
 HEAP_EXPORT void cfree(void* block) noexcept {
     if (own.contains(block)) return own.release(block);
     traced_free<event::free, event::free_alone>(HEAP_CALLER(), block,

@@ -53,7 +53,7 @@ inline constinit trace_ring::atomic<std::uintptr_t> operator_scope{0};
 /// False: it was decided already.
 inline bool decide(void* scope) noexcept {
     std::uintptr_t none = 0;
-    // relaxed: the handle is all there is to tell
+    // relaxed: nothing is published except the handle
     return operator_scope.compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(scope),
                                                   trace_ring::relaxed);
 }
@@ -121,7 +121,7 @@ private:
     trace_ring::atomic<std::uintptr_t> found_{0};
 };
 
-/// An operator of C++, whose look-up is that of all of them.
+/// A C++ operator. All of them are looked up in the same way.
 template <class Signature>
 struct next_operator : next_function<Signature> {
     constexpr explicit next_operator(const char* name) noexcept

@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Memory for the recorder itself. What it allocates, or what the C library allocates on its
-/// behalf, never reaches the program's allocator: the heap is laid out as it would be without it,
-/// nothing recurses, and such a block is known by its address when it comes back, whoever frees it.
+/// @file Memory for the recorder itself. Its allocations, and those of the C library on its behalf,
+/// never reach the program's allocator. So the heap has the same layout as without recording,
+/// nothing recurses, and any code may free such a block, which is recognized by its address.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +32,7 @@ public:
         }
         if (alignment < 16) alignment = 16;
         if (bytes > heap_bytes || alignment > heap_bytes) return nullptr;
-        // The size stands in the 16 bytes before the block.
+        // The size is stored in the 16 bytes before the block.
         const std::size_t need = bytes + alignment + 16;
         // relaxed: the sum alone decides who has which bytes
         const std::size_t at = used_.fetch_add(need, trace_ring::relaxed);

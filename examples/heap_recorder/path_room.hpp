@@ -37,7 +37,7 @@ public:
         const ssize_t got = data() == nullptr ? 0 : ::readlink("/proc/self/exe", data(), PATH_MAX);
         return {data(), got > 0 ? static_cast<std::size_t>(got) : 0};
     }
-    /// `name` in the working directory; as it is, if that is not known or it is absolute.
+    /// `name` in the working directory; unchanged if it is absolute, or the directory is unknown.
     [[nodiscard]] std::string_view absolute(std::string_view name) const noexcept {
         if (name.starts_with('/') || data() == nullptr || ::getcwd(data(), PATH_MAX) == nullptr)
             return name;

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Which programs a preloaded library gets into. The dynamic linker of a program decides, and is
-/// silent where it does not: so this looks at the program's file.
+/// @file Determines in which programs a preloaded library works. A program's dynamic linker
+/// decides, and gives no sign if it does not load the library, so this examines the program's file.
 
 #include <elf.h>
 #include <fcntl.h>
@@ -113,9 +112,9 @@ template <class Header, class Segment>
     return impl::made_for(header);
 }
 
-/// Why the program in this file is not recorded by a library that is made for `library`, however it
-/// is preloaded; null: nothing prevents it, as far as can be told. Of a script it is its
-/// interpreter that counts. Signal-safe; allocates nothing.
+/// Why a library made for `library` cannot record the program in this file by being preloaded;
+/// null: nothing is known to prevent it. For a script, its interpreter counts. Signal-safe;
+/// allocates nothing.
 [[nodiscard]] inline const char* obstacle_of(const char* path, target_machine library,
                                              unsigned depth = 0) noexcept {
     const impl::open_file file(path);

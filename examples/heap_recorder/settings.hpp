@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What the environment asks of the recorder. Read before libc may have set `environ` up.
+/// @file The recorder's settings from the environment. They may be read before libc has set up
+/// `environ`.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ inline void complain(std::initializer_list<std::string_view> parts) {
         }
         return all;
     }
-    // An allocation so early that libc has not been told of the environment.
+    // This allocation comes before libc has received the environment.
     const int fd = ::open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
     static char part[4096];
     for (ssize_t got = 0; fd >= 0 && (got = ::read(fd, part, sizeof part)) > 0;) {

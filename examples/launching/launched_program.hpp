@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// A program that is started, but executed only when it is told to: so that something can be
-/// attached to its thread before.
+/// @file A program that is started, but executed only on request, so that a tracer can attach to
+/// its thread first.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -81,7 +80,7 @@ public:
     }
     /// Whoever waits for it, as its tracer, says here how it has ended.
     void ended_with(int status) noexcept { status_ = status; }
-    /// It goes on by itself, and is not killed.
+    /// The program continues independently, and is not killed.
     void leave() noexcept { is_left_ = true; }
     /// How it ended, as waitpid(2) says it; empty before.
     [[nodiscard]] std::optional<int> status() const noexcept { return status_; }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Work that is brought to its end in order even if the process that the user has started is killed
-/// by SIGKILL: it is done by a child of that process, which is told.
+/// Work that is completed even if the process that the user has started is killed by SIGKILL: a
+/// child of that process does the work, and is notified.
 /// @code
 ///   if (const auto status = launching::outliving::split("guard")) return *status;  // the parent
 ///   while (!launching::outliving::is_abandoned()) work();
@@ -30,10 +30,11 @@ namespace launching {
 
 class outliving {
 public:
-    /// Returns nothing in the child, which goes on; in the parent, when the child has ended, its
-    /// exit status, or 128 and the number of the signal that has ended it. Signals that the parent
-    /// gets meanwhile are handed on. The child's name in the kernel is `name`, so that who kills by
-    /// name leaves it. For a process of one thread. Throws setup_error.
+    /// Returns nothing in the child, which continues. In the parent, it returns after the child has
+    /// ended: the child's exit status, or 128 plus the number of the signal that ended it. Until
+    /// then, the parent passes its signals on to the child. The child's name in the kernel is
+    /// `name`, so that killing by name does not affect it. For a process with one thread. Throws
+    /// setup_error.
     [[nodiscard]] static std::optional<int> split(const char* name) {
         const ::pid_t parent = ::getpid();
         const ::pid_t child = ::fork();

@@ -26,7 +26,7 @@ struct bounded_text {
 
 void append(const char* part, std::size_t size, void* to) {
     auto& made = *static_cast<bounded_text*>(to);
-    // The demangler cannot be told to end; it keeps all that it has on the stack.
+    // The demangler cannot be asked to stop; all of its state is on the stack.
     if (size > bounded_text::most - made.size) std::longjmp(made.too_long, 1);
     std::memcpy(made.bytes + made.size, part, size);
     made.size += size;

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Which unit of the source an address is in.
+/// @file Finds the source unit of an address.
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -14,8 +13,8 @@
 
 namespace symbols {
 
-/// Of one module. clang writes no table of what lies where. Each unit says it of itself, of which
-/// elfutils makes such a table from 0.190 on; here one is made where an address is in none.
+/// For one module. clang writes no table of address ranges, only the ranges in each unit. elfutils
+/// makes a table from these since 0.190; here, one is made for an address that is in no table.
 class source_units {
 public:
     struct found {

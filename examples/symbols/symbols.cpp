@@ -50,7 +50,7 @@ std::string place_and_line(const std::vector<symbol>& of) {
 }
 
 std::string demangle(const char* name) {
-    // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
+    // The demangler interprets any name as a type: `f`, a C function, as `float`.
     const std::string_view mangled(name);
     if (mangled.starts_with("_R")) {
         const std::string readable = rust_name(name);
@@ -154,8 +154,8 @@ template <class Get>
     return is_cxx(of) ? name + "()" : name;
 }
 
-/// libdw leaves a path relative if its folder is, as that of a header of `-I../include` is: to the
-/// folder that the unit was compiled in.
+/// If a folder is relative, as in `-I../include`, libdw returns a relative path: relative to the
+/// folder in which the unit was compiled.
 [[nodiscard]] std::string source_path(Dwarf_Die* unit, const std::string& path) {
     Dwarf_Attribute attribute;
     const char* const folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
@@ -304,7 +304,7 @@ std::vector<symbol> object::describe(std::uint64_t looked_at, std::uint64_t addr
             dwarf_lineno(line, &found.line);
         }
     }
-    // The line is that of the innermost function; of each other one it is that of the call.
+    // The innermost function has the line of the address, each other one the line of its call.
     std::vector<symbol> all;
     for (inlined_call& call : inlined_at(unit, looked_at - bias)) {
         all.push_back({std::move(call.function), 0, name_, std::move(found.file), found.line});
@@ -345,9 +345,9 @@ std::vector<line_row> object::lines(std::uint64_t start, std::uint64_t end) cons
 }
 
 std::uint64_t object::bias(std::uint64_t start, std::uint64_t offset) const {
-    // Mapped from the page that a segment's first byte is in. Two segments may have a page in
-    // common: the mapping is then that of the code. But a program that has no PT_GNU_STACK may have
-    // all that it can read mapped as code, from its headers on.
+    // A segment is mapped from the page of its first byte. If two segments share a page, the code's
+    // mapping is used. However, a program without PT_GNU_STACK may have all readable parts mapped
+    // as code, from its headers on.
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const auto holds = [offset, page](const GElf_Phdr& s) {
         return offset >= s.p_offset / page * page && offset < s.p_offset + s.p_filesz;

@@ -44,8 +44,9 @@ struct line_row {
     int line = 0;
 };
 
-/// One file, by the addresses in it, as it is now. One that cannot be read, or is no longer the one
-/// that was traced (by its build id), gives no names. Never asks a server for debug information.
+/// One file, by its addresses, in its current state. A file that cannot be read, or is not the
+/// traced one any more (by its build id), provides no names. Never requests debug information from
+/// a server.
 class object {
 public:
     /// `build_id`: its bytes; empty: whichever file is there.
@@ -68,15 +69,15 @@ public:
     /// The line table of [start, end), sorted; empty without debug information.
     [[nodiscard]] std::vector<line_row> lines(std::uint64_t start, std::uint64_t end) const;
 
-    /// What is to be subtracted from an address to have the one in this file, if the file's code
-    /// from `offset` on lies at `start`. Where the file cannot be read, the offsets are the
+    /// The value to subtract from an address to get the address in this file, if the file's code
+    /// from `offset` on is mapped at `start`. If the file cannot be read, the offsets are the
     /// addresses.
     [[nodiscard]] std::uint64_t bias(std::uint64_t start, std::uint64_t offset) const;
 
     /// The addresses of all that is loaded of it: from the first on, and up to the second. Both are
     /// 0 if it cannot be read.
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> extent() const;
-    /// The file's bytes from `address` on, `most` at most; empty if it says nothing of them.
+    /// The file's bytes from `address` on, at most `most`; empty if they are not in the file.
     [[nodiscard]] std::span<const std::uint8_t> bytes(std::uint64_t address,
                                                       std::size_t most) const;
     /// The file's build id, its bytes; empty: it has none.
@@ -99,8 +100,8 @@ private:
     std::string problem_;
 };
 
-/// "compress+0x16 compress.c:33": what `object::at` and `before` tell of a place, in one text, with
-/// the line if it is known.
+/// "compress+0x16 compress.c:33": the result of `object::at` and `before` as one text, with the
+/// line if it is known.
 [[nodiscard]] std::string place_and_line(const std::vector<symbol>& of);
 
 /// A path without its folders.
@@ -109,7 +110,7 @@ private:
 /// A demangled C++ name, or the name itself.
 [[nodiscard]] std::string demangle(const char* name);
 
-/// `text` without what stands in angle brackets and parentheses: "std::vector<>::push_back()".
+/// `text` without the contents of angle brackets and parentheses: "std::vector<>::push_back()".
 [[nodiscard]] std::string without_arguments(const std::string& text);
 
 }  // namespace symbols

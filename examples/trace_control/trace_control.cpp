@@ -33,10 +33,10 @@ bool snapshot(trace_ring::control& control, double seconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (!control.snapshot_done(number)) {
         if (std::chrono::steady_clock::now() > until) {
-            complain("trace-control", "request " + std::to_string(number) +
-                                          " is not served yet: no thread has needed a sub-buffer "
-                                          "since, or the program has written as many snapshots as "
-                                          "it may be asked for");
+            complain("trace-control",
+                     "request " + std::to_string(number) +
+                         " is not served yet: no thread has claimed a sub-buffer since, or the "
+                         "program has reached its maximum number of snapshots");
             return false;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -65,11 +65,11 @@ int main(int count, char** arguments) {
     app.add_option("--enable", on, "record the events whose names match this glob");
     app.add_option("--disable", off, "do not record the events whose names match this glob");
     auto* const pausing = app.add_flag("--pause", pause, "stop all recording into the file");
-    app.add_flag("--resume", resume, "let recording go on")->excludes(pausing);
-    app.add_flag("--snapshot", wants_snapshot, "ask for a snapshot, and wait until it is there");
-    app.add_option("--wait", wait, "seconds to wait for it")->capture_default_str();
+    app.add_flag("--resume", resume, "resume recording")->excludes(pausing);
+    app.add_flag("--snapshot", wants_snapshot, "request a snapshot, and wait until it is complete");
+    app.add_option("--wait", wait, "seconds to wait for the snapshot")->capture_default_str();
     app.add_flag("--trim", trim,
-                 "make the file as short as its contents, if its program was killed; nothing else");
+                 "trim the file that a killed program has left to its contents; do nothing else");
     try {
         app.parse(count, arguments);
     } catch (const CLI::ParseError& error) {

@@ -150,7 +150,7 @@ struct threads_and_spool {
         }
         return count;
     }
-    /// How many records stand after one that began when they were already stored.
+    /// The number of records after one that began when they were already stored.
     [[nodiscard]] std::uint64_t misplaced(const contents& found) const {
         constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
         const auto as_index = [](std::uint64_t ticket) { return static_cast<std::size_t>(ticket); };

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(c2_and_c3_of_264_bytes_and_of_265_the_same_is_recorded) {
     const auto all = stored(*ring);
     BOOST_TEST(all.size() == 4U);
     for (const auto& one : all) BOOST_TEST((one == laid_out(0xABCD, counted(264))));
-    BOOST_TEST(ring->lost().total() == 0U);  // nothing tells
+    BOOST_TEST(ring->lost().total() == 0U);  // nothing shows it
 }
 
 BOOST_AUTO_TEST_CASE(lists_and_data_may_lie_at_every_alignment) {
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(an_access_that_meets_an_exception_leaves_no_record_and_tell
     BOOST_TEST((call(0x200, 1, 0x4000) == result{met, program_exception::addressing, 0x4000}));
     BOOST_TEST((call(0x3FFA, 1, 0) == result{met, program_exception::addressing, 0x3FFA}));
     BOOST_TEST(stored(*ring).empty());
-    // Just beside it, and of no data no address matters.
+    // Just outside, and without data the address does not matter.
     BOOST_TEST((call(0x200, 1, 0x0FFF).what == outcome::stored));
     BOOST_TEST((call(0x200, 1, 0x1800).what == outcome::stored));
     BOOST_TEST((call(0x200, 0, 0x1400).what == outcome::stored));

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // CPTRAP records as a ring's record policy: with every claim and what full that takes records of
-// variable length, read forward and backward; and CP's wrap table beside it.
+// variable length, read forward and backward; and CP's wrap table as well.
 
 #include <algorithm>
 #include <array>
@@ -143,11 +143,11 @@ BOOST_AUTO_TEST_CASE(a_record_lies_in_the_ring_to_the_bit_and_its_type_is_the_ri
     BOOST_TEST(std::equal(c1.begin(), c1.end(), seen->bytes.begin(), seen->bytes.end()));
     BOOST_TEST((policy::see(reader.next())->entry() == entry));
     BOOST_TEST(policy::see(reader.next())->code == 9U);
-    BOOST_TEST(policy::see(reader.next())->data().size() == 264U);  // and nothing tells
+    BOOST_TEST(policy::see(reader.next())->data().size() == 264U);  // and nothing shows it
     BOOST_TEST(!reader.next());
     BOOST_TEST(ring->lost().total() == 0U);
 
-    // What else may be in it is no record: another id, a length that is not the payload's.
+    // Other contents are not a record: another id, a length that is not the payload's.
     BOOST_TEST(ring->write_bytes(1, c1));
     auto longer = c1;
     longer.resize(24);

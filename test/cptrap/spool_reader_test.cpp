@@ -320,7 +320,8 @@ BOOST_AUTO_TEST_CASE(any_bytes_at_all_are_read_to_the_end_both_ways_with_the_sam
 BOOST_AUTO_TEST_CASE(what_passes_over_many_spool_records_can_be_stopped_and_goes_on) {
     auto file = numbered(2000);
     auto reader = file.reader();
-    reader.select(record::cptrap_selection().code(1990));  // far from both ends of what is read
+    reader.select(record::cptrap_selection().code(1990));  // far from both ends of the part that is
+                                                           // read
     volatile std::sig_atomic_t asked = 1;
     reader.stop_when(asked);
     BOOST_TEST(!reader.next());

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// CPTRAP's spool file as it is written: drained from a ring, torn, full, gone on with.
+// Writing CPTRAP's spool file: drained from a ring, torn, full, continued.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ buffer counted(std::size_t count, unsigned first = 1) {
     for (auto& one : out) one = static_cast<std::byte>(first++);
     return out;
 }
-/// Data that its code tells.
+/// Data derived from its code.
 buffer data_of(std::uint16_t code) {
     return counted(code % 265U, code);
 }
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(a_record_as_long_as_a_spool_record_comes_behind_the_losses_
         BOOST_TEST(spool.append(whole));
     }
     auto reader = reduce::spool_reader::open(path);
-    std::vector<std::uint64_t> found;  // numbers of spool records, that of the loss twice
+    std::vector<std::uint64_t> found;  // numbers of spool records, the loss's number twice
     while (const auto item = reader.next()) {
         BOOST_TEST((item.what == kind::record));
         found.push_back(item.number);

@@ -1,8 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// DAS tracing by several processors at once. Where an interleaving matters it is forced: the other
-// processor acts from inside the first one's swap, between the fetch of current and the exchange.
+// DAS tracing by several processors concurrently. Where an interleaving matters it is forced: the
+// other processor acts from inside the first one's swap, between the fetch of current and the
+// exchange.
 
 #include <array>
 #include <barrier>
@@ -122,9 +123,9 @@ BOOST_AUTO_TEST_CASE(a_swap_compares_the_value_so_a_whole_lap_in_between_is_not_
 
 namespace {
 
-// Meets the others between fetch and swap, once for each entry to be traced, while told to. When
-// they part, all have fetched current and one value of it stands, so one swap at most succeeds: of
-// n processors at least n - 1 fail once.
+// Meets the others between fetch and swap, once for each entry to be traced, while enabled. When
+// they part, all have fetched current and one value of it is stored, so one swap at most succeeds:
+// of n processors at least n - 1 fail once.
 struct meeting_memory : guest_memory {
     std::barrier<>* meet = nullptr;
     std::uint32_t failed = 0;
@@ -142,7 +143,7 @@ struct by_one_thread {
     std::uint32_t failed = 0;
 };
 
-// `Threads` threads trace `each` instructions, the first `met` of them all at once and the others
+// `Threads` threads trace `each` instructions, the first `met` of them together and the others
 // freely. Entries are numbered thread * each + i + 1.
 template <std::size_t Threads>
 std::array<by_one_thread, Threads> trace_from_threads(guest& g, std::uint32_t met,

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A guest's storage as the tests of DAS tracing see it: one that tells what was asked of it, lets
-/// something happen between the fetch of current and the swap, and is set up in a line.
+/// A guest's storage as the tests of DAS tracing see it: one that records its calls, lets something
+/// happen between the fetch of current and the swap, and is set up in a line.
 
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +68,7 @@ private:
     std::vector<std::uint64_t> words_;
 };
 
-/// An entry that is told from every other by its number.
+/// An entry that its number distinguishes from every other.
 [[nodiscard]] inline record::das_entry numbered(std::uint32_t number) {
     record::das_entry entry;
     for (std::uint32_t i = 0; i < 8; ++i)

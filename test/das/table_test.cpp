@@ -21,7 +21,7 @@
 using namespace das_test;
 
 namespace das_test {
-// alone.cpp: one header and a host of its own.
+// alone.cpp: one header and a separate host.
 trace_result trace_alone(std::span<std::byte> storage, const record::das_entry& entry);
 }  // namespace das_test
 

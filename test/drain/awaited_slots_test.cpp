@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What a drain keeps of slots and lanes stands in arrays of the library's own. Here they do what
+/// A drain keeps its state of slots and lanes in the library's own arrays. Here they do what
 /// std::map and std::vector do, in any order of calls.
 
 #include <boost/test/unit_test.hpp>
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_list_grows_and_moves_as_a_vector_does) {
         expected.insert(expected.begin() + static_cast<std::ptrdiff_t>(at), n);
         list.push_back(n);
         expected.push_back(n);
-        list.push_back(list[0]);  // of its own, also where it has to grow
+        list.push_back(list[0]);  // itself, even if it has to grow
         expected.push_back(expected[0]);
     }
     BOOST_TEST(same());

@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Ten million crossings of a threshold, each awaited by a reader. A program of its own, as it needs
-// two processors for itself.
+// Ten million crossings of a threshold, each awaited by a reader. A separate program, because it
+// needs two processors for itself.
 
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits)
     // A ring of one slot: the writer writes as soon as the reader has read, while that arms. The
     // reader looks for a moment before it sleeps, so that not each crossing costs two switches of
     // threads. Where both share a processor with others it ends after a minute, with as many as
-    // there were by then: that is said.
+    // there were by then: this is reported.
     struct one_slot : policies<record::bare<sample>, claim::single_writer, full::discard_newest,
                                storage::inline_bytes<sizeof(sample)>,
                                notify::at_watermark<notify::records(1), notify::by_callback>> {};
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits)
     std::atomic<bool> over{false};
     std::thread writer([&] {
         for (std::uint64_t i = 1; !over.load(std::memory_order_relaxed);) {
-            // Looks for room by itself: who is refused tells, too.
+            // Looks for room by itself: a refused writer notifies, too.
             if (ring.produced() == ring.control().consumed.load(trace_ring::acquire)) {
                 i += put(ring, i) ? 1 : 0;
             } else {

@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// The recorder, drained in place: what is handed over, consumed, kept and lost adds up to what was
-// written, whatever writers, readers that die, and the end of the ring do.
+// The recorder, drained in place: the records handed over, consumed, kept and lost add up to those
+// written, with any writers, with readers that die, and across the end of the ring.
 
 #include <boost/test/unit_test.hpp>
 
@@ -70,12 +70,12 @@ struct ledger {
     };
     std::map<std::uint32_t, lane> lanes;
     std::uint64_t strange = 0;
-    bool one_writer_a_lane = true;  ///< no thread goes on where another ended
+    bool one_writer_a_lane = true;  ///< no thread continues where another ended
 
     void operator()(const tr::drained_sub_buffer& portion) {
         lane& of = lanes[portion.lane()];
         of.lost += portion.lost();
-        // Positions leave out exactly what is told as overwritten.
+        // Positions omit exactly the records reported as overwritten.
         if (portion.first() != of.next + portion.lost()[loss_cause::overwritten]) ++strange;
         of.next = portion.first() + portion.records();
         const std::uint64_t seen = portion.visit([&](const tr::drained_record& record) {
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_reader_of_the_file_knows_what_was_consumed_from_what_was_
     }
     auto left = account_of(recorder);
     BOOST_TEST(left.strange == 0U);
-    BOOST_TEST(left.lost().total() == 0U);  // the session was told of those before it
+    BOOST_TEST(left.lost().total() == 0U);  // the session has reported those before it
     BOOST_TEST(gone + got.records() + left.read() == (slots + 4) * fit_in_512);
     // What is overwritten from now on was not consumed.
     fill(recorder, (slots + 4) * fit_in_512, 8 * fit_in_512);
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_reader_of_the_file_knows_what_was_consumed_from_what_was_
     BOOST_TEST(more > 0U);
     BOOST_TEST(gone + got.records() + left.read() + more == (slots + 12) * fit_in_512);
     BOOST_TEST(recorder.statistics().overwritten == gone + more);
-    // The next session goes on where the last one ended.
+    // The next session continues where the last one ended.
     tr::drain::session session(recorder);
     session.finish([&](const tr::drained_sub_buffer& portion) {
         BOOST_TEST(portion.first() >= got.records() + gone);
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(a_reader_knows_what_was_consumed_of_lanes_whose_entries_wen
         for (int i = 0; i < threads; ++i)
             std::thread([&] { written += fill(recorder, 0, each); }).join();
     };
-    // Records and losses that a follower is told of which begins now.
+    // Records and losses that a follower reports if it begins now.
     const auto follow = [&] {
         const auto trace = tr::reduce::trace_file::open(file);
         auto cursor = trace.follow();

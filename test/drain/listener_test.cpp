@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Readers that sleep until they are told: in another thread, in another process, of readers and
+// Readers that sleep until they are notified: in another thread, in another process, of readers and
 // sessions. That no order of steps loses a wake-up is shown by test/model; here it is tried.
 
 #include <sys/wait.h>
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_listener_in_another_process_is_woken, Kind, in_f
     });
     await_listener(ring);
     for (std::uint64_t i = 1; i <= count; ++i) put(ring, i);
-    // What is below the threshold is told by nobody: the child's last wait is for this.
+    // No writer reports records below the threshold: the child's last wait is for this.
     auto& notifier = ring.notifier();
     auto& line = ring.control().notified;
     int status = 0;

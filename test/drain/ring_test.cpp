@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_is_held_is_neither_written_nor_consumed) {
         BOOST_TEST((*first)->first() == 0U);
         BOOST_TEST((*second)->first() == (*first)->records());
         second->consume();
-        BOOST_TEST(fill(*ring, written, written + 1) == 0U);  // the first stands before it
+        BOOST_TEST(fill(*ring, written, written + 1) == 0U);  // the first is before it
         first->consume();
         BOOST_TEST(fill(*ring, written, written + 1) == 1U);
         auto third = session.take();

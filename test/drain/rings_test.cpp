@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Recorders with several rings, rings that grow, and lanes by processor, drained in place: each
-// record is handed over once, in the order of its writer, or told as lost.
+// record is handed over once, in the order of its writer, or reported as lost.
 
 #include <boost/test/unit_test.hpp>
 
@@ -40,7 +40,7 @@ struct in_ring
     static constexpr std::uint32_t ring = Ring;
 };
 
-/// The numbers that a session was handed over of each writer in each ring (`who` tells both).
+/// The numbers that a session received from each writer in each ring (`who` identifies both).
 struct handed_over {
     std::map<std::uint64_t, std::vector<std::uint64_t>> of;
     std::uint64_t strange = 0;

@@ -18,8 +18,8 @@ struct csv_cell {
     bool quoted = false;
 
     friend bool operator==(const csv_cell&, const csv_cell&) = default;
-    /// The text that it stands for: by the cell's content alone, as most readers of CSV do not say
-    /// whether a cell was in quotes.
+    /// The text that it represents: by the cell's content alone, because most readers of CSV do not
+    /// report whether a cell was in quotes.
     [[nodiscard]] std::string plain() const {
         if (text.starts_with('\'')) return text.substr(1);
         if (!text.starts_with("hex:")) {

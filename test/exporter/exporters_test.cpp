@@ -3,7 +3,7 @@
 
 /// @file
 /// Text and JSON where they are delicate: strange names and strings, numbers at the edge, times,
-/// damage. What ordinary traces look like, the listings in test/reduce/golden show.
+/// damage. The listings in test/reduce/golden show ordinary traces.
 
 #include <stdlib.h>
 #include <time.h>

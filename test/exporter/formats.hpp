@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Traces as their formats' writers put them, whole, and what must hold of that whatever the trace.
+/// Complete output of the formats' writers, and what must hold for any trace.
 
 #include <algorithm>
 #include <cstddef>

@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_in_every_format) {
     BOOST_TEST(!csv.at(3, "order.side").quoted);
     BOOST_TEST(csv.at(5, "other.side").plain() == "hold");
 
-    // Curves are of numbers; beside them stands what has a name.
+    // Curves are of numbers; next to them are named values.
     const std::string chrome = shown_by("chrome", file);
     BOOST_TEST(contains(chrome, R"("args":{"side":"buy","level":"cold","wide":"most",)"));
     BOOST_TEST(contains(chrome, R"("args":{"side":7,"level":0,"wide":1,)"));

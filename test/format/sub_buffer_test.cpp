@@ -360,7 +360,7 @@ BOOST_AUTO_TEST_CASE(the_longest_record_leaves_room_for_a_time_record) {
         BOOST_TEST(tr::max_record_bytes(size) + sizeof(tr::sub_buffer_header) +
                        tr::time_record_bytes ==
                    size);
-        // ... and its length can be said in a record's header.
+        // ... and its length fits in a record's header.
         BOOST_TEST(tr::record_word::bytes(tr::record_word::pack(1, tr::max_record_bytes(size))) ==
                    tr::max_record_bytes(size));
     }

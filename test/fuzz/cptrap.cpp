@@ -4,7 +4,7 @@
 /// @file
 /// Any bytes, taken for a CPTRAP spool file, and for the storage of a guest that calls the CP
 /// interface. The file is read to its end both ways with the same items, from each of its spool
-/// records, and a spool goes on with it; calls touch nothing beyond the storage.
+/// records, and a spool continues it; calls touch nothing beyond the storage.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -181,7 +181,7 @@ void run(input data) {
     call(memory);
 }
 
-/// Types and lengths where they stand, and bytes anywhere; now and then another length.
+/// Types and lengths in their places, and bytes anywhere; now and then another length.
 void mutate(buffer& what, dice& random) {
     for (std::size_t times = 1 + random.below(4); times != 0; --times) {
         if (what.size() < 16) what.resize(4096);

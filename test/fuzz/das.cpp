@@ -2,14 +2,14 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A guest's storage and what its other processors store into it meanwhile: tracing touches
+/// A guest's storage and what its other processors store into it during tracing: tracing touches
 /// nothing beyond the storage, nothing but the current-entry control and the entry, and ends; so
 /// does a walk through the table.
 /// @code
 ///   0  flags: bit 0 low-address protection, bit 1 bounds on each try, bits 2-3 size of the storage
 ///   1  number of regions     2  number of stores by others     3  times to trace
 ///   4  regions: u32 first, u16 bytes, u16 kind; stores: u32 address, u32 word; then the first
-///      bytes of the storage from location 80 on, and what is left goes on at location 512
+///      bytes of the storage from location 80 on, and the rest continues at location 512
 /// @endcode
 
 #include <algorithm>
@@ -178,7 +178,7 @@ void run(input data) {
     std::uint64_t visited = 0;
     const auto end = das::walk(storage, [&](std::uint32_t address, const auto&) {
         expect(std::uint64_t{address} + 32 <= size, "a walk stays within the storage");
-        // Once around, of what 32 bits of control and 24 of address can be.
+        // Once around, for all values of 32 bits of control and 24 of address.
         expect(++visited <= size / 32 * 512 + 2, "a walk comes to an end");
     });
     expect(!end.traced() || end.address % 32 == 0, "the newest entry lies on its boundary");

@@ -25,7 +25,7 @@ std::vector<buffer> seeds() {
     return program_seeds(recorded_images().size(), action_count);
 }
 
-/// Others fill what is drained as fast as it is: that has no end.
+/// Others fill sub-buffers at the same rate: draining has no end.
 struct enough {};
 
 void run_program(input data, bool raced) {
@@ -57,7 +57,7 @@ void run_program(input data, bool raced) {
         });
         expect(there == records && records <= portion.records(), "no more than it says");
         expect(portion.bytes().size() <= plan.sub_buffer_bytes, "portions are sub-buffers");
-        // Others go on meanwhile.
+        // Others continue during this.
         if (!raced && sum % 3 == 0 && at < todo.commands.size() && !todo.commands[at].is_action()) {
             others.apply(todo.commands[at++]);
         }

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Globs: what matches is what a second, slow matcher says, and the time is that of the product of
-/// both lengths at most, however many stars and brackets there are.
+/// Globs: the matches are those of a second, slow matcher, and the time is proportional to the
+/// product of both lengths at most, however many stars and brackets there are.
 
 #include <time.h>
 

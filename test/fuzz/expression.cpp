@@ -4,7 +4,7 @@
 /// @file
 /// Any text, taken for a condition on records: it is refused with a place in it, or made ready for
 /// a small trace with fields of every type, checked or not, and asked of each record: singly and in
-/// rows, forward and backward with one result, which is never that of its opposite. And for a
+/// rows, forward and backward with one result, which is never the result of its opposite. And for a
 /// script of trace clauses: what can be compiled, for either mode, the checker of byte code
 /// accepts.
 

@@ -3,7 +3,7 @@
 
 /// @file
 /// Each mapping that the library makes gets addresses around it that nothing can be read from or
-/// written to: who strays from it is caught, and not by chance in what another mapped beside it.
+/// written to: an access outside it is caught, and does not hit an adjacent mapping by chance.
 /// Linked with --wrap=mmap64,--wrap=munmap.
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 struct guarded_mappings {
     std::mutex lock;
-    std::map<void*, std::size_t> bytes;  ///< of the whole, by the address of what is in the midst
+    std::map<void*, std::size_t> bytes;  ///< of the whole, by the address of the part in the middle
 };
 guarded_mappings& all() {
     static auto& it = *new guarded_mappings;

@@ -200,7 +200,7 @@ void hostile_writer::apply(const command& what) const noexcept {
                                           4096,
                                           512,
                                           64};
-    // relaxed, to the end: the others must bear anything
+    // relaxed, to the end: the others must accept anything
     const std::uint64_t old = word_at<std::uint64_t>(base_, to).load(relaxed);
     std::uint64_t value = what.value;
     switch (what.how >> 2U & 7U) {

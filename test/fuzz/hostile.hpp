@@ -73,8 +73,8 @@ private:
     trace_ring::layout::plan plan_;
 };
 
-/// A thread that goes through the changes of a program again and again, but for those of the
-/// header, without which nobody reads on, while others are at work.
+/// A thread that goes through the changes of a program again and again, except those of the header,
+/// without which nobody reads on, while others are at work.
 class restless {
 public:
     restless(const hostile_writer& how, const program& what)

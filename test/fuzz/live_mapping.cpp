@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A trace that changes between the steps of those that read it, and anywhere: reading goes on,
-/// and comes to an end when the changes do.
+/// A trace that changes between the steps of its readers, and anywhere: reading continues, and
+/// comes to an end when the changes do.
 
 #include <optional>
 
@@ -118,7 +118,7 @@ void run_program(input data, bool raced) {
                     break;
                 }
                 default:
-                    // What stands refers to what was; so these begin anew.
+                    // Existing state refers to old contents, so these begin anew.
                     forward.reset();
                     backward.reset();
                     following.reset();

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // The hooks, called by a program that is another process: each reference is in the trace, once and
-// in its order, however the program ends, and none of the tracing itself.
+// in its order, for any end of the program, and no reference of the tracing itself.
 
 #include <boost/test/unit_test.hpp>
 
@@ -80,7 +80,7 @@ public:
         return sum;
     }
     std::size_t count = 0;            // references
-    std::vector<std::string> others;  // names of the events beside
+    std::vector<std::string> others;  // names of the other events
     [[nodiscard]] const trace_ring::loss_counts& lost() const { return session_.lost(); }
 
 private:
@@ -161,7 +161,7 @@ struct traced {
         reader from(file);
         from.finish();
         BOOST_TEST(from.lost().total() == 0);
-        // The program and its libraries, for whoever looks for names.
+        // The program and its libraries, for readers that look up names.
         BOOST_TEST(std::count(from.others.begin(), from.others.end(), "module") >= 3);
         BOOST_TEST(from.gaps() == 0);
         table.take_left(true, [&](const left_references& each) { return from.add(each); });
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_becomes_another_goes_on_in_its_order) {
 }
 #endif
 
-// W1: the trace's own memory, and what is beside it.
+// W1: the trace's own memory, and the memory next to it.
 BOOST_AUTO_TEST_CASE(references_into_the_trace_are_not_traced) {
     traced one;
     const std::string printed = one.run("own");
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(references_into_the_trace_are_not_traced) {
     BOOST_REQUIRE_EQUAL(all.size(), 1);
     std::vector<std::uint64_t> addresses;
     for (const auto& each : all.begin()->second) addresses.push_back(each.address);
-    // A mapping that lies directly beside the other has less to show.
+    // A mapping directly next to the other has less to show.
     BOOST_TEST(std::count(addresses.begin(), addresses.end(), 0x1000) == 1);
     const auto counts = one.table.counts();
     BOOST_TEST(counts.suppressed >= 4);
@@ -332,8 +332,8 @@ BOOST_AUTO_TEST_CASE(references_into_the_trace_are_not_traced) {
 }
 
 #if defined(HOOKED_ITSELF)
-// The code that records calls the hooks, too, in this program: what it does at set-up is traced,
-// and nothing of what it does to record.
+// The code that records calls the hooks, too, in this program: its work at set-up is traced, but
+// its recording is not.
 BOOST_AUTO_TEST_CASE(the_tracing_does_not_trace_itself) {
     std::size_t at_set_up = 0;
     for (const std::uint64_t count : {50U, 50'000U}) {
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(the_tracing_does_not_trace_itself) {
     }
 }
 
-// W6: with suppression off, what feeds itself ends, and is told.
+// W6: with suppression off, tracing that feeds itself ends, and is reported.
 BOOST_AUTO_TEST_CASE(tracing_that_feeds_itself_is_told) {
     traced one({.places = 40, .drained = false, .packs = true, .traces_itself = true});
     one.run("row 50000", HOOKED_ITSELF);
@@ -369,7 +369,7 @@ BOOST_AUTO_TEST_CASE(tracing_that_feeds_itself_is_told) {
 
 #endif
 
-// W3: writers stop while nothing is drained, and go on with the next reference.
+// W3: writers stop while nothing is drained, and continue with the next reference.
 BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     traced one({.places = 40, .drained = true});
     const trace_ring::recorder ring(one.ring_of(8, trace_ring::full_mode::block));
@@ -453,12 +453,12 @@ BOOST_AUTO_TEST_CASE(tracing_takes_no_page_fault) {
     std::ifstream in(printed);
     long faults = -1;
     in >> faults;
-    // Emulators and sanitizers take some of their own.
+    // Emulators and sanitizers use some themselves.
     if (test::scale == 1) BOOST_TEST(faults == 0);
     BOOST_TEST(faults >= 0);
 }
 
-// W4: who must not stop is traced with gaps that are told.
+// W4: a program that must not stop is traced with reported gaps.
 BOOST_AUTO_TEST_CASE(without_stops_gaps_are_told) {
     traced one({.places = 40, .drained = false});
     const trace_ring::recorder ring(one.ring_of(8, trace_ring::full_mode::discard_newest));

@@ -125,8 +125,8 @@ inline bool take_part_in_barriers() noexcept {
     return true;
 }
 
-/// A futex, whatever the word: the kernel looks at the word and queues in one step. Nobody sleeps
-/// for no reason or until a time: who is not woken is stuck.
+/// A futex for any word: the kernel looks at the word and queues in one step. Nobody sleeps for no
+/// reason or until a time: who is not woken is stuck.
 inline atomic<std::uint32_t> wakes;
 inline void sleep_on(shared_atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t,
                      bool) noexcept {

@@ -4,9 +4,9 @@
 
 /// @file
 /// How a test explores: MODEL_TEST(name, bounds) { ... } is a test case whose body sets up one run.
-/// What was explored is printed, a line each. With MODEL_ALONE the same file is a program without
-/// Boost.Test, which mutants.py builds: it explores those that are named (else all), with the fault
-/// that TRACE_RING_MUTANT numbers, and exits with 1 if any property is broken.
+/// Each exploration prints a line. With MODEL_ALONE the same file is a program without Boost.Test,
+/// which mutants.py builds: it explores those that are named (else all), with the fault that
+/// TRACE_RING_MUTANT numbers, and exits with 1 if any property is broken.
 
 #include <array>
 #include <cstdint>

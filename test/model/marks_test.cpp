@@ -2,9 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Watermarks: whatever the order, each crossing is told once, and a reader that sleeps is woken.
-/// Who is not is stuck, for nobody's time is ever over here. Writers fence nothing themselves, but
-/// where it is said.
+/// Watermarks: in any order, each crossing is reported once, and a sleeping reader is woken. Who is
+/// not is stuck, for nobody's time is ever over here. Writers fence nothing themselves, but where
+/// it is said.
 
 #include <chrono>
 
@@ -183,7 +183,8 @@ void stalled(model::run& run) {
     run.afterwards([] { on.book->close(); });
 }
 
-/// A reader that arms, and disarms at any moment: either it has the crossing, or a writer has told.
+/// A reader that arms, and disarms at any moment: either it has the crossing, or a writer has
+/// reported it.
 template <class Kind, unsigned Writers, unsigned Records, fences Whose>
 void counting(model::run& run) {
     static bench<Kind> on;
@@ -212,7 +213,7 @@ void counting(model::run& run) {
     });
 }
 
-/// Who is told knows what the reader has set, and the reader that is told what was written.
+/// The notified side sees what the reader has set, and the notified reader sees what was written.
 template <class Kind>
 void seeing(model::run& run) {
     static bench<Kind> on;
@@ -228,7 +229,7 @@ void seeing(model::run& run) {
             line.whom.store(times, relaxed);
             if (!on.ring->notifier().arm(line, [&] { return consumer.standing(); })) return;
             if (times == 1 && !on.ring->notifier().disarm(line)) return;
-            wanted = 2;  // nobody has told of the first one, nor will
+            wanted = 2;  // no writer has reported the first one, nor will
         }
         while (on.ring->notifier().is_armed(line)) model::yield();
         require(consumer.next().is_record() && consumer.next().is_record(),
@@ -240,7 +241,8 @@ void seeing(model::run& run) {
     });
 }
 
-/// Nobody arms it: the first crossing is told, whoever passes it, and no other.
+/// The mark is never armed again: only the first crossing is reported, by the writer that passes
+/// it.
 template <class Kind, unsigned Writers, unsigned Records, fences Whose>
 void once(model::run& run) {
     static bench<Kind> on;
@@ -274,7 +276,7 @@ void fill(Ring& ring, books& book, unsigned count) {
 }
 
 /// The mark lies beyond what the ring can hold when the reader has read a part of a sub-buffer: it
-/// is told by the writer that finds no room.
+/// is reported by the writer that finds no room.
 template <class Kind, unsigned Records>
 void filling(model::run& run) {
     static bench<Kind> on;

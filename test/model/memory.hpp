@@ -10,7 +10,7 @@
 ///   store, relaxed    carries the view of the last release fence      (and itself)
 ///   store, release    carries all that its thread has seen or done
 ///   load, relaxed     what the store carries is seen from the next acquire fence on
-///   load, acquire     is seen at once
+///   load, acquire     is seen immediately
 ///   exchange etc.     read the newest store, and carry on what it carried (release sequences)
 ///   seq_cst           a fence with a view that all such steps share, before the step
 /// @endcode
@@ -105,7 +105,7 @@ struct place {
         std::memcpy(&all, reinterpret_cast<const void*>(in->address), sizeof all);
         return all;
     }
-    /// Only its own bytes: beside them may be what is no atomic.
+    /// Only its own bytes: the neighbouring bytes may not be atomic.
     void put(std::uint64_t value) const {
         std::memcpy(reinterpret_cast<void*>(in->address + shift / 8), &value, bytes);
     }
@@ -122,7 +122,7 @@ public:
         used_ = most_threads;
         run_ = 0;
     }
-    /// What follows is said anew for each run: guards and bytes that are left out.
+    /// The following is set again for each run: guards and bytes that are left out.
     void begin_run(bool all_shared) {
         ++run_;
         stride_ = all_shared ? most_entries : used_;
@@ -150,12 +150,12 @@ public:
     [[nodiscard]] std::size_t shared_cells() const { return (used_ - most_threads) / 2; }
 
     /// In this run, no store into these bytes may replace what another thread has loaded, unless
-    /// that load is known to have come before. True of what a consumer has given back.
+    /// that load is known to have come before. True for sub-buffers that a consumer has given back.
     void exclusive(const void* from, std::size_t bytes) {
         const auto start = reinterpret_cast<std::uintptr_t>(from);
         said_.push_back({start, start + bytes, true});
     }
-    /// The same for what another thread has stored: true of what has one writer at a time.
+    /// The same for another thread's stores: true for data with one writer at a time.
     void handed_on(const void* from, std::size_t bytes) {
         const auto start = reinterpret_cast<std::uintptr_t>(from);
         said_.push_back({start, start + bytes, false});
@@ -244,7 +244,8 @@ public:
         }
         if (releases(o) && !weak.release_fences) copy(me.fence, me.seen);
     }
-    /// A thread is told that another is no more, or is one with it: it knows all that that did.
+    /// A thread learns that another has ended, or continues as it: it sees everything that the
+    /// other did.
     void learn_all_of(unsigned t, unsigned other) {
         join(threads_[t].seen, threads_[other].seen.data());
         join(threads_[t].ahead, threads_[other].seen.data());

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_fence_for_all_is_one_for_who_has_none) {
         w->b = w->x.load(relaxed);
     };
     BOOST_TEST((results({writer, looker}) == those{"01", "10", "11"}));
-    // Not all at once: the second writer's may be that much later.
+    // Not all together: the second writer's may be that much later.
     const auto other = [] {
         w->z.store(1, relaxed);
         w->c = w->y.load(relaxed);

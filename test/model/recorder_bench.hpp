@@ -36,7 +36,7 @@ using trace_ring::full_mode;
 namespace impl = trace_ring::impl;
 
 struct untimed : trace_ring::policies<trace_ring::clock::none> {};
-/// A clock that goes on by one whenever it is asked, and whose high half changes now and then.
+/// A clock that advances by one at each read, and whose high half changes now and then.
 struct ticking {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind =
@@ -58,7 +58,7 @@ struct filled : trace_ring::event<"filled", trace_ring::field<"words", words>> {
 /// Without those between: for what is handed on half empty.
 using two_words = std::array<std::uint64_t, 2>;
 struct small : trace_ring::event<"small", trace_ring::field<"words", two_words>> {};
-/// As `filled`, in a ring of their own.
+/// Like `filled`, in a separate ring.
 struct apart : trace_ring::event<"apart", trace_ring::field<"words", words>> {
     static constexpr std::uint32_t ring = 1;
 };
@@ -87,7 +87,7 @@ struct books {
     }
 };
 
-/// What a fibre has in place of thread-local words of its own.
+/// A fibre's replacement for thread-local words.
 struct own_words {
     std::array<std::byte, sizeof(impl::thread_lanes)> lanes;
 
@@ -166,7 +166,7 @@ public:
         }
         slots_ = lanes_->memory().plan().sub_buffer_limit;
         bytes_ = lanes_->memory().plan().bytes_for(slots_);
-        // It is there, whatever the recorder thinks: who grows is told so, or not, by a test.
+        // The bytes always exist; a test decides whether growing succeeds.
         if (as.memory_file) {
             require(::ftruncate64(recorder_->descriptor(), static_cast<off64_t>(bytes_)) == 0,
                     "no memory");
@@ -201,7 +201,7 @@ public:
             for (std::size_t each = 0; each < 2 && !owners_change; ++each) {
                 std::byte* const record = sub + 64 + each * record_bytes;
                 run.leave_out(record + 16, record_bytes - 24);
-                // One writer at a time; and one that comes later comes after whoever held it.
+                // One writer at a time; a later writer is ordered after the previous holder.
                 held_back_only ? run.exclusive(record, record_bytes)
                                : run.handed_on(record, record_bytes);
             }
@@ -215,7 +215,7 @@ public:
         }
     }
 
-    /// By fibre `w` - 1, unless it is said that a handler writes as `w`.
+    /// By fibre `w` - 1, unless a handler is declared to write as `w`.
     template <class E = filled>
     void write(unsigned w, unsigned count) {
         for (unsigned i = 0; i < count; ++i) static_cast<void>(put<E>(*recorder_, w));
@@ -266,8 +266,8 @@ public:
         leave(w - 1);
     }
 
-    /// After all threads have ended: what is there, and what is said to be gone. A record that was
-    /// in flight when its writer died is there or not.
+    /// After all threads have ended: the existing records, and the reported losses. A record that
+    /// was in flight when its writer died is there or not.
     void close() {
         for (unsigned w = 1; w <= 3; ++w) {
             if (!first_is_dead || w == 2) end_as(w);
@@ -342,7 +342,7 @@ public:
         require(before->second == now, "a header is not its sub-buffer's");
     }
 
-    /// What a word is, whatever anybody knows of it.
+    /// A word's current value, independent of what threads have seen.
     [[nodiscard]] static std::uint64_t peek(const trace_ring::shared_atomic<std::uint64_t>& word) {
         std::uint64_t value = 0;
         std::memcpy(&value, static_cast<const void*>(&word), sizeof value);
@@ -357,10 +357,11 @@ public:
     books book;
     std::map<std::uint64_t, std::array<std::uint64_t, 3>> headers;  ///< seen, by position
     bool held_back_only = false;   ///< records are loaded by none but a session that holds them
-    bool owners_change = false;    ///< a thread goes on in another's lane
+    bool owners_change = false;    ///< a thread continues in another's lane
     bool held_is_a_guess = false;  ///< of how many sub-buffers are held
     bool first_is_dead = false;    ///< the first process; of the second is fibre 1 alone
-    bool mixed = false;            ///< a handler writes into the lane of what it interrupts
+    bool mixed = false;            ///< a handler writes into the lane of the code that it
+                                   ///< interrupts
 
 private:
     struct region {

@@ -4,9 +4,9 @@
 /// @file
 /// The recorder's longer life under all interleavings within the bounds: rings that grow, to their
 /// limit or until the disk is full, that stop, that are kept for a time, that are set aside for
-/// some events; records in handlers, at any step of what they interrupt, and records that a handler
-/// leaves for another stack; a process that dies at any step, and the one that reclaims what it
-/// held; copies of the whole trace while others record.
+/// some events; records in handlers, at any step of the interrupted code, and records that a
+/// handler leaves for another stack; a process that dies at any step, and the one that reclaims
+/// what it held; copies of the whole trace while others record.
 ///
 /// Two threads, a sub-buffer or two each. What the kernel does is done here: fallocate, kill and
 /// writing a file are calls of these tests while they explore. Not explored: fork, threads that
@@ -138,11 +138,11 @@ void growing(model::run& run, full_mode full, const char* name, unsigned room) {
     run.afterwards([&on, full, room] {
         const auto& ring = on.lanes().memory().ring();
         using trace_ring::relaxed;
-        // Who needs two at once, and finds room for one, has none.
+        // A writer that needs two together, and finds room for one, gets none.
         const auto capacity = ring.capacity.load(relaxed);
         require(capacity <= 8 + room && (room < 2 || capacity == 10),
                 "it grew too far, or not as it may");
-        // Twelve sub-buffers are asked for, or so.
+        // About twelve sub-buffers are requested.
         if (full == full_mode::extend_then_discard)
             require(on.lanes().memory().overwritten_records() == 0,
                     "what came first was overwritten");
@@ -179,8 +179,8 @@ void stopping(model::run& run) {
     });
 }
 
-/// Events that have a ring of their own, and a flood of others. Three threads of work: each ring is
-/// written by both.
+/// Events with a separate ring, and a flood of others. Three threads of work: each ring is written
+/// by both.
 void apart_and_others(model::run& run) {
     how as(full_mode::overwrite_oldest);
     as.size = 16;
@@ -211,7 +211,7 @@ void apart_and_others(model::run& run) {
     });
 }
 
-/// Time that goes on whenever it is asked for.
+/// Time that advances at each read.
 struct passing : ticking {
     [[nodiscard]] static std::uint64_t now() noexcept { return ++asked; }
 };
@@ -261,8 +261,8 @@ void keeping(model::run& run) {
 /// The next position of each lane, by the lane's number.
 using positions = std::map<std::uint32_t, std::uint64_t>;
 
-/// Reads to the end of what there is: records of each lane in a row, as they were written, but for
-/// those that are said to be lost, by a cause that `may_be` so.
+/// Reads to the end: the records of each lane are consecutive, as they were written, except those
+/// reported as lost with a cause that `may_be` allows.
 void read_in_a_row(trace_ring::reduce::cursor& cursor, positions& next,
                    bool (*may_be)(loss_cause)) {
     for (const auto* item = cursor.next(); item != nullptr; item = cursor.next()) {
@@ -285,7 +285,7 @@ void read_in_a_row(trace_ring::reduce::cursor& cursor, positions& next,
 }
 
 /// Whether a trace is whole: the records of each lane in a row from the first ever, and as many as
-/// the lane tells of.
+/// the lane records.
 void look_at(std::span<const std::byte> trace) {
     const auto file = trace_ring::reduce::trace_file::from(trace);
     require(file.damages().empty(), "it is damaged");
@@ -296,8 +296,8 @@ void look_at(std::span<const std::byte> trace) {
         require(next[lane.number] >= lane.written, "a lane tells of more records than there are");
 }
 
-/// A handler records, at any step of the thread that it interrupts; beside another thread, or a
-/// reader.
+/// A handler records, at any step of the thread that it interrupts, concurrently with another
+/// thread, or a reader.
 void interrupted(model::run& run, const char* name, bool is_read) {
     auto& on = bench_for(name, full_mode::overwrite_oldest, [is_read](auto& b) {
         b.mixed = true;

@@ -39,7 +39,7 @@ void reading(model::run& run) {
     run.thread([&on] {
         std::uint64_t found = 0;
         const auto newest = on.lanes().memory().ring().cursor.load(trace_ring::relaxed);
-        // The newest, or one that is claimed meanwhile, and what comes after it.
+        // The newest, or one that is claimed during this, and those after it.
         for (std::size_t i = 0; i < 3; ++i)
             on.copy((newest + sub_buffers - 1 + i) % sub_buffers, found);
     });
@@ -103,7 +103,7 @@ private:
     }
 };
 
-/// Writers, and a session beside them.
+/// Writers, and a concurrent session.
 void draining(model::run& run, bench& on, unsigned writers, unsigned records, unsigned takes,
               bool open_ones) {
     static model::anew<session> drains;

@@ -19,7 +19,7 @@ using model::require;
 using trace_ring::loss_cause;
 using trace_ring::position;
 
-/// Two words. A record's number tells its writer and which of the writer's it is.
+/// Two words. A record's number identifies its writer and its index among the writer's records.
 struct sample {
     std::uint64_t number = 0, again = 0;
 
@@ -52,7 +52,7 @@ struct books {
         last[writer] = record.number;
         ++read;
     }
-    /// After all: whoever was read was written.
+    /// Finally: every record that was read was written.
     void close() const {
         require(tried == written + refused + late + discarded, "an attempt came to nothing known");
         for (std::size_t i = 0; i < is_read.size(); ++i) {

@@ -4,29 +4,29 @@
 
 /// @file
 /// Runs two or three threads of a test as fibres, one at a time, and enumerates what can happen:
-/// which thread goes on at each atomic step, and which store each load returns (memory.hpp).
+/// which thread continues at each atomic step, and which store each load returns (memory.hpp).
 ///
 /// An exploration is a tree: the first run takes the first choice everywhere (the thread that runs
-/// goes on, a load returns the newest store), each later run repeats one before it up to its last
+/// continues, a load returns the newest store), each later run repeats one before it up to its last
 /// choice that has an alternative left. What is bounded is how often a run departs from the first
-/// choices: so many switches away from a thread that could go on (`switches`), so many loads of an
-/// older store or exchanges that fail for no reason (`older`). The bounds grow level by level, as
-/// long as `steps` last; a level that did not come to its end says so; what is left is spent on
-/// runs drawn at random, always the same ones, with wider bounds.
+/// choices: a number of switches away from a thread that could continue (`switches`), so many loads
+/// of an older store or exchanges that fail for no reason (`older`). The bounds grow level by
+/// level, as long as `steps` last; a level that did not come to its end says so; what is left is
+/// spent on runs drawn at random, always the same ones, with wider bounds.
 ///
 /// Only steps on cells that two threads use and one writes are points of choice. Which they are is
 /// learned: a run that finds a new one is not counted, and its level begins again.
 ///
 /// Of runs that differ only in the order of steps which have nothing to do with each other one is
-/// enough (a sleep set, of one thread). A thread that could go on, and is switched away from, has
-/// its step due. If that comes to be made with no step between that it conflicts with (the same
+/// enough (a sleep set, of one thread). A thread that could continue, and is switched away from,
+/// has its step due. If that comes to be made with no step between that it conflicts with (the same
 /// cell, and one of the two stores; or both seq_cst), then it might as well have been made before
 /// the switch, with as many switches: that run was there before, and this one is given up. Such a
-/// run counts as one all the same, for it stands for those that would begin like it.
+/// run counts as one all the same, because it represents those that would begin like it.
 ///
 /// A thread can be made to end at any of its steps, for good (`dies`), and to be interrupted before
 /// any of them, shared or not, by a handler that runs on its stack (`interrupted`). Either once a
-/// run, and beside the bounds.
+/// run, and in addition to the bounds.
 ///
 /// Fair: a thread that yields, or loads for long without learning anything new, waits until another
 /// has stored something, and is not waited for either. A run of more than `most_steps` steps, or in
@@ -75,7 +75,7 @@ struct result {
     std::size_t shared = 0;  ///< cells
 };
 
-/// One run of a scenario, as it is set up.
+/// One run of a scenario, with its set-up.
 class run {
 public:
     void thread(std::function<void()> body) { bodies_.push_back(std::move(body)); }
@@ -85,7 +85,7 @@ public:
     void interrupted(std::function<void()> handler) {
         handlers_.push_back({bodies_.size() - 1, std::move(handler)});
     }
-    /// The threads named so far are stacks of one: who goes on knows what was done before.
+    /// The threads named so far are stacks of one thread: each sees what was done before.
     void of_one_thread() { of_one_thread_ = static_cast<unsigned>(bodies_.size()); }
     /// See memory::alias.
     void alias(const void* from, std::size_t bytes, const void* to) {
@@ -250,7 +250,7 @@ public:
     }
 
     /// A full fence that this thread makes for all, as membarrier does: by each of the others, one
-    /// after the other, between its steps, and whatever happens between two of them.
+    /// after the other, between its steps, and everything that happens between two of them.
     void fence_for_all() {
         if (!running()) return;
         const unsigned self = current_;
@@ -275,7 +275,7 @@ public:
         if (fault_.empty()) fault_ = what;
         if (running()) leave();
     }
-    /// The thread cannot go on before another has stored something.
+    /// The thread cannot continue before another has stored something.
     void yield() {
         if (!running()) return;
         threads_[current_]->waits_at = stores_;
@@ -327,7 +327,7 @@ private:
         const cell* last = nullptr;
         unsigned repeats = 0;
     };
-    /// A point where there was more than one way to go on.
+    /// A point where there was more than one way to continue.
     struct choice {
         std::uint64_t step;
         char kind;  ///< 't': the thread, 's': the store, 'd': does it die, 'h': a handler
@@ -476,7 +476,7 @@ private:
             current_ = none;
             if (left_) break;
         }
-        // Its threads' bodies refer to what is local to a test: nothing of them is left.
+        // Its threads' bodies refer to a test's locals, so they are removed completely.
         if (fault_.empty() && !given_up_ && !memory_.newly_shared() && setting.after_)
             setting.after_();
     }
@@ -588,7 +588,7 @@ private:
         if (o == order::seq_cst) memory_.fence(current_, order::seq_cst);
         return true;
     }
-    /// What it does now is a step of its own, or wakes others.
+    /// Its current action is a separate step, or wakes others.
     void due_now(const cell* in, bool stores, bool is_seq_cst) {
         if (threads_[current_]->asleep) {
             given_up_ = true;

@@ -3,7 +3,7 @@
 
 /// @file
 /// Rings of sub-buffers under all interleavings within the bounds: two sub-buffers of two records
-/// each, so that the writer comes round at once.
+/// each, so that the writer wraps immediately.
 
 #include <array>
 #include <chrono>
@@ -175,7 +175,7 @@ void overwriting(model::run& run) {
     });
 }
 
-/// A reader that looks backwards while the writer goes on.
+/// A reader that reads backwards while the writer continues.
 template <class Kind, unsigned Records>
 void backwards(model::run& run) {
     static bench<Kind> on;
@@ -210,7 +210,7 @@ void refusing(model::run& run) {
     run.thread([] { on.read(*on.consumer, Records); });
     run.afterwards([] {
         on.read_rest(*on.consumer);
-        // Two more sub-buffers: the first of them tells what was refused.
+        // Two more sub-buffers: the first of them reports the refused records.
         for (unsigned i = 0; i < 4; i += 2) {
             on.write(2, ~0U, Records + i);
             on.read_rest(*on.consumer);
@@ -221,7 +221,7 @@ void refusing(model::run& run) {
     });
 }
 
-/// Copies at any moment, by a reader that knows nothing of the cursor.
+/// Copies at any moment, by a reader that does not know the cursor.
 template <class Kind, unsigned Records, unsigned Copies>
 void copying(model::run& run) {
     static bench<Kind> on;

@@ -3,7 +3,7 @@
 
 /// @file
 /// Tables: each claim, layout and full policy under all interleavings within the bounds. Rings have
-/// two slots, so that writers lap each other at once.
+/// two slots, so that writers lap each other immediately.
 
 #include <chrono>
 #include <utility>
@@ -95,7 +95,7 @@ struct bench {
     position open_at = 0;  ///< of a writer that stalled
 
     void begin(model::run& run) {
-        consumer.leave();  // one that a run was cut off in has no ring to tell any more
+        consumer.leave();  // an interrupted run has no ring left to report to
         ring.make();
         book.make();
         run.name("ring", &*ring, sizeof(ring_type));
@@ -110,7 +110,7 @@ struct bench {
         }
     }
     /// Positions, records and losses add up, for a ring that overwrites. `open` records of writers
-    /// that stalled stay as they are.
+    /// that stalled do not change.
     void close(std::uint64_t open = 0) {
         book->close();
         const std::uint64_t produced = ring->produced();
@@ -216,7 +216,7 @@ void lapped(model::run& run) {
     });
 }
 
-/// Positions copied by a reader that knows nothing of the cursor.
+/// Positions copied by a reader that does not know the cursor.
 template <class Kind, unsigned Records>
 void copying(model::run& run) {
     static bench<Kind> on;
@@ -267,7 +267,7 @@ void overwriting_unmarked(model::run& run) {
     });
 }
 
-/// A writer that stops in mid-record, for good; the others go on.
+/// A writer that stops forever in the middle of a record; the others continue.
 template <class Kind, unsigned Records>
 void stalled(model::run& run) {
     static bench<Kind> on;
@@ -318,7 +318,7 @@ void stopping(model::run& run) {
     });
 }
 
-/// Writers that wait for room, and a consumer that sleeps until it is told.
+/// Writers that wait for room, and a consumer that sleeps until it is notified.
 template <class Kind, unsigned Writers, unsigned Records>
 void waiting(model::run& run) {
     static bench<Kind> on;

@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(records_that_part_meet_again_with_the_words_that_each_has) 
     std::mt19937_64 random(1);
     test::fake_records records(random);
     for (std::size_t k = 0; k < records.count; ++k) records.words[0][k] = k % 3;
-    // Some wait with no word on the stack while the others go on beyond them with two.
+    // Some wait with no word on the stack while the others continue beyond them with two.
     const std::vector<instruction> code{{op::record_word, 0, 0, 0},
                                         {op::skip_if_zero, 0, 0, 3},
                                         {op::constant, 0, 0, 5},

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Layouts of C structures in both models: mirrored as C++ types, and computed. point/layouts.py
-// compares both with what compilers say of the machine's own headers.
+// compares both with the compilers' results for the machine's own headers.
 
 #include <boost/test/unit_test.hpp>
 

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Byte code run in the plainest way, by what code.hpp says of each operation: beside
+/// Byte code run in the plainest way, following code.hpp for each operation: compared with
 /// point/machine/run.hpp, which must agree. It looks at each access, and throws where the checker
-/// should have refused. Beside it a firing with a memory of its own.
+/// should have refused. Also a firing with its own memory.
 
 #include <algorithm>
 #include <cstddef>

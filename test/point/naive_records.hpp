@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Byte code that asks records, run in the plainest way for one of them at a time: beside
-/// point/machine/run.hpp, which runs it for many at once and must agree. And 64 records for it.
+/// Byte code that asks records, run in the plainest way for one of them at a time: compared with
+/// point/machine/run.hpp, which runs it for many together and must agree. And 64 records for it.
 
 #include <algorithm>
 #include <array>

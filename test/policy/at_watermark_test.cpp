@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Watermarks by themselves, in one thread: each threshold, told in each way, in each layout; when
-// they tell, when not again, and when they never do.
+// Watermarks by themselves, in one thread: each threshold, notified in each way, in each layout;
+// when they notify, when they do not again, and when they never do.
 
 #include <poll.h>
 #include <signal.h>
@@ -174,7 +174,7 @@ void check_told_twice(Ring& ring) {
 
 constexpr auto some_age = 2ms;
 
-/// A ring that tells at the threshold, once, and again when it was read and armed.
+/// A ring that notifies at the threshold, once, and again when it was read and armed.
 template <class Ring, class Way>
 void tells() {
     const auto ring = std::make_unique<Ring>();
@@ -211,8 +211,8 @@ void tells() {
     check_told_twice(*ring);
 }
 
-/// The same of a ring that tells when its first record has some age. False, and nothing is found,
-/// if the machine was away for so long that a record had it before it was looked at.
+/// The same for a ring that notifies when its first record has some age. False, and nothing is
+/// found, if the machine was away for so long that a record had it before it was looked at.
 template <class Ring, class Way>
 [[nodiscard]] bool tells_by_age() {
     using clock = std::chrono::steady_clock;
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(what_passes_a_mark_before_it_is_armed_is_seen_by_a_second_l
     int looks = 0;
     const auto written_meanwhile = [&] {
         const auto now = consumer.standing();
-        // Nobody is told of these: the mark is armed only behind them.
+        // No reader is notified of these: the mark is armed only after them.
         if (looks++ == 0) {
             for (std::uint64_t i = 1; i <= 6; ++i) put(ring, i);
         }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One foreign policy of each family, as a user would write it: nothing of the library is edited,
-/// and each is about as small as its concept allows.
+/// One foreign policy of each family, as a user would write it: the library is not edited, and each
+/// is about as small as its concept allows.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace foreign {
 
-/// Record: an element that stands for itself.
+/// Record: an element that is its own record.
 struct temperature {
     using family = trace_ring::family::record;
     std::int32_t millidegrees = 0;

@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_ring_of_foreign_policies_does_what_they_say) {
     const std::uint64_t before = foreign::stubborn::asked;
     BOOST_TEST(!ring.write(8, 7U));
     BOOST_TEST(!ring.write(8, 7U));
-    BOOST_TEST(foreign::stubborn::asked - before == 4U);  // asked for the one the gate let in
+    BOOST_TEST(foreign::stubborn::asked - before == 4U);  // called for the one that the gate let in
     BOOST_TEST(ring.lost()[loss_cause::refused] == 1U);
     const std::uint64_t ticks = foreign::ticking::ticks;
     BOOST_TEST(ring.now() == ticks + 1);

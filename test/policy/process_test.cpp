@@ -1,7 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Who shares memory, and whether they live: what one process says of itself is what all others see.
+// The processes that share memory, and whether they live: all others see what a process reports
+// about itself.
 
 #include <pthread.h>
 #include <signal.h>
@@ -103,7 +104,7 @@ BOOST_AUTO_TEST_CASE(the_living_are_told_from_the_dead) {
         BOOST_TEST(storage::process_may_live(other.pid(), 0));  // its start is not known
         // Another process that has its number by now.
         BOOST_TEST(!storage::process_word::may_live(word - (std::uint64_t{1} << 40)));
-        // One of another namespace, of which nothing can be told.
+        // A process in another namespace, about which nothing is known.
         BOOST_TEST(storage::process_word::may_live((word ^ std::uint64_t{1} << 24) -
                                                    (std::uint64_t{1} << 40)));
         other.kill();

@@ -38,7 +38,7 @@ struct in_file_bare : policies<record::bare<sample>, storage::shared_file> {};
 struct in_file_queue
     : policies<record::sequenced<sample>, full::discard_newest, storage::shared_file> {};
 
-/// A folder of its own for each test, gone with it.
+/// A separate folder for each test, removed with it.
 struct folder {
     std::filesystem::path path;
     folder() {
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_ring_of_this_kind_are_refused_with_the_re
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind) {
     const folder here;
     BOOST_TEST(in_child([&] {
-        // The limit on a file's size stands for the disk's end.
+        // The limit on a file's size simulates a full disk.
         ::signal(SIGXFSZ, SIG_IGN);
         const ::rlimit limit{100'000, 100'000};
         ::setrlimit(RLIMIT_FSIZE, &limit);

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(the_two_models_place_a_long_after_a_pointer_where_their_pro
     static_assert(offsetof(action<record::lp64>, mask) == 8);
     static_assert(sizeof(action<record::lp64>::mask) == 8);
     static_assert(sizeof(action<record::lp64>) == 16);
-    // The host's own compiler agrees with the model that it is said to follow.
+    // The host's own compiler agrees with the model that it follows.
     struct host {
         void* handler;
         unsigned long mask;

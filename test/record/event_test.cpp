@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What a declared event says of itself: names, types, forms and offsets of its fields, the same on
+/// The description of a declared event: names, types, forms and offsets of its fields, the same on
 /// every machine. Most of it is compared at compile time.
 
 #include <boost/test/unit_test.hpp>
@@ -203,7 +203,7 @@ static_assert(tr::impl::wrong_count<order_sent, 1>().view() ==
               "order.sent takes 2 fields: id, price; 1 given");
 static_assert(tr::impl::wrong_count<pulse, 12>().view() == "pulse takes 1 field: p; 12 given");
 
-// With names an enumeration is an integer, whatever it is kept in.
+// With names, an enumeration is an integer, for any underlying type.
 static_assert(type_of<power> == tr::field_type::u8 && type_of<flag> == tr::field_type::boolean);
 static_assert(type_of<code> == (std::is_signed_v<char> ? tr::field_type::i8 : tr::field_type::u8));
 static_assert(type_of<std::span<const degree>> == tr::field_type::i16);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Packs references whose kinds and sizes only running tells.
+/// Packs references whose kinds and sizes are known only at run time.
 
 #include <cstddef>
 #include <span>

@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Packed references: what is packed comes back, whatever the addresses; and bytes that no packer
-// made give an offset, and no reference more.
+// Packed references: what is packed comes back, for any addresses; and bytes that no packer made
+// give an offset, and no reference more.
 
 #include <boost/test/unit_test.hpp>
 
@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
     const auto is = [](std::size_t end, std::size_t count) { return std::pair{end, count}; };
     BOOST_TEST((of({}) == is(0, 0)));
     BOOST_TEST((of({0xF1, 0x20, 0x30, 0xF1, 0x20, 0xA0}) == is(6, 2)));  // a load, and a block
-    BOOST_TEST((of({0xF1, 0x20, 0x30, 0xA0}) == is(3, 1)));        // the block's site was not told
-    BOOST_TEST((of({0x30}) == is(0, 0)));                          // no site was told
+    BOOST_TEST((of({0xF1, 0x20, 0x30, 0xA0}) == is(3, 1)));        // the block's site was not given
+    BOOST_TEST((of({0x30}) == is(0, 0)));                          // no site was given
     BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x01}) == is(4, 1)));        // a load of a byte
     BOOST_TEST((of({0xF1, 0x20, 0xD0, 0x00}) == is(2, 0)));        // a load of nothing
     BOOST_TEST((of({0xF1, 0x20, 0xD0}) == is(2, 0)));              // its size is missing

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A whole trace as its reader tells it, lane by lane: what was recorded, and what is lost, where
-/// and why. For tests of who may write where, and of what happens when there is no room.
+/// A whole trace as its reader reports it, lane by lane: the records, and the losses with place and
+/// cause. For tests of which lanes are used, and of full traces.
 
 #include <cstddef>
 #include <cstdint>

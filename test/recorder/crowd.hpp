@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Threads by the thousand, alive all at once, and the memory that they take.
+/// Thousands of threads that are alive simultaneously, and the memory that they take.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,8 +43,8 @@ struct memory_use {
     return {mapped * page, resident * page};
 }
 
-/// Threads that are alive all at once: none records before the last is there, and none ends before
-/// the last has recorded.
+/// Threads that are alive simultaneously: none records before the last has started, and none ends
+/// before the last has recorded.
 template <class Kind = trace_ring::recording>
 class crowd {
 public:

@@ -164,8 +164,8 @@ BOOST_AUTO_TEST_CASE(whoever_follows_has_the_recorder_s_account_whatever_is_lost
             if (by_name) by_name->pull();
         }
         for (auto& each : all) each.join();
-        // Nobody records any more. Everything counted is reported without an end of following, but
-        // for records that were overwritten unread.
+        // Nobody records any more. Everything counted is reported without an end of following,
+        // except for records that were overwritten unread.
         for (int looks = 0; looks < 3; ++looks) seen.pull();
         BOOST_TEST(seen.lost()[loss_cause::refused] == out.refused.load());
         seen.stop();
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_writer_that_is_refused_for_good_is_reported_before_the_en
     ++refused;
     for (int looks = 0; looks < 3; ++looks) seen.pull();
     BOOST_TEST(seen.lost()[loss_cause::refused] == refused);
-    // A reader makes room, and the next sub-buffer tells of them again.
+    // A reader makes room, and the next sub-buffer reports them again.
     const test::hands_on trace(recorder);
     BOOST_REQUIRE(trace.free(0));
     BOOST_TEST(test::put(recorder, 1, 0));

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// A crowd that holds sub-buffers, for tests of what is left for others and of what the dead leave.
+/// A crowd that holds sub-buffers, for tests of the sub-buffers left for others, including those of
+/// dead writers.
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The two kinds of recorder, for tests of what both do alike, and options that several use.
+/// The two kinds of recorder, for tests of their common behaviour, and options that several use.
 
 #include <cstdint>
 #include <string>

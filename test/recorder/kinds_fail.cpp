@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Kinds of recorder, and calls of one, that make no sense, each beside one that does.
+// Invalid kinds of recorder, and invalid calls, each next to a valid one.
 
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>

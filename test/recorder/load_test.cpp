@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// The recorder under load: readers that are overtaken, handlers at ten thousand a second, a steady
-/// state that asks nothing of the system, and kills at any moment. What is written is always what
-/// can be read and what is counted as lost, lane by lane.
+/// state without system calls, and kills at any moment. What is written is always what can be read
+/// and what is counted as lost, lane by lane.
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -127,7 +127,7 @@ tally write_and_follow(trace_ring::recorder& recorder, Writer&& write) {
         for (auto& thread : threads) thread.join();
         cursor.stop_following();
         while (const auto* item = cursor.next()) seen.take(*item);
-        // What each lane wrote is what was read of it and what was told as lost.
+        // The records that each lane wrote are those read from it plus those reported as lost.
         const auto after = reduce::trace_file::from(memory_of(recorder));
         for (const auto& lane : after.lanes()) {
             const auto& counted = seen.lanes[lane.number];
@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_
                 BOOST_TEST(newest[i] <= acknowledged[i] + 1);  // at most the one in flight
                 if (newest[i] < acknowledged[i]) {
                     // Not the newest: all that came after the sub-buffer that it was about to take
-                    // was overwritten, and is told as lost behind what is left there.
+                    // was overwritten, and is reported as lost after the remaining records.
                     ++holes;
                     BOOST_TEST(told[i] >= missing[i] + (acknowledged[i] - newest[i]));
                     BOOST_TEST(told[i] <= missing[i] + (acknowledged[i] - newest[i]) + 1);
@@ -420,7 +420,7 @@ BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_
             BOOST_TEST(accounted >= known);
             BOOST_TEST(accounted <= known + writers);
         } catch (const trace_ring::format_error& error) {
-            // Killed before the file was made: it says of itself that it is no trace file yet.
+            // Killed before the file was made: it is recognized as not yet a trace file.
             BOOST_TEST(acknowledged[0] + acknowledged[1] == 0U, error.what());
         }
         std::filesystem::remove(file);
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(threads_by_the_thousand_leave_no_trace_but_their_records) {
         BOOST_TEST(resident() - before < 2048);
     }
     BOOST_TEST(recorder.statistics().held == 0U);  // every thread gave back what it held
-    // The newest are there, each in a lane of its own; the others are counted, none twice.
+    // The newest are there, each in a separate lane; the others are counted, none twice.
     const auto trace = reduce::trace_file::from(memory_of(recorder));
     std::uint64_t next = threads;
     for (auto cursor = trace.backward(); const auto* item = cursor.next();) {

@@ -501,7 +501,7 @@ BOOST_AUTO_TEST_CASE(snapshots_are_consistent_while_four_threads_write) {
     }
     const int rounds = static_cast<int>(test::repeated(40, 4));
     std::uint64_t records = 0;
-    // A few copies may hold nothing: what the first could have had was overwritten meanwhile.
+    // A few copies may hold nothing: the first records were overwritten in between.
     for (int i = 0; i < rounds || (records == 0 && i < 1000); ++i) {
         const std::string name = folder / std::to_string(i);
         BOOST_REQUIRE(recorder.snapshot(name.c_str()) == 0);
@@ -512,8 +512,8 @@ BOOST_AUTO_TEST_CASE(snapshots_are_consistent_while_four_threads_write) {
             for (const auto& r : all) BOOST_REQUIRE(r.payload[0] == r.position);
             records += all.size();
         }
-        // What the table says of a lane was written before its sub-buffers were copied. The newest
-        // of them may have been overwritten meanwhile: then it is told as lost.
+        // The table's entry of a lane was written before its sub-buffers were copied. The newest of
+        // them may have been overwritten since: then it is reported as lost.
         std::map<std::uint32_t, std::uint64_t> accounted;
         std::map<std::uint32_t, std::uint64_t> end;
         const auto trace = tr::reduce::trace_file::open(name);

@@ -57,12 +57,12 @@ inline constexpr std::uint64_t scale = 1;
     return full / scale < least ? least : full / scale;
 }
 
-/// The same of what bounds a search, or goes on for as long as one likes: see repeats in proof.hpp.
+/// The same for the bound of a search, or for work of any length: see repeats in proof.hpp.
 [[nodiscard]] inline std::uint64_t repeated(std::uint64_t full, std::uint64_t least = 1) {
     return trace_ring_test::repeats(scaled(full, least));
 }
 
-/// A folder of its own, removed with everything in it.
+/// A separate folder, removed with everything in it.
 class folder {
 public:
     explicit folder(const std::string& parent = std::filesystem::temp_directory_path()) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Signals to one thread at a steady rate, for tests of what handlers do.
+/// Signals to one thread at a steady rate, for tests of signal handlers.
 
 #include <signal.h>
 #include <sys/syscall.h>

@@ -4,7 +4,7 @@
 /// @file
 /// Spans that do not nest: of coroutines, of scopes that others end, in other threads and
 /// processes. Whatever was begun and ended in whichever order, readers find of each end its begin;
-/// and where spans nest, nothing is written to tell it.
+/// and where spans nest, nothing is written for it.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(whatever_the_order_each_end_finds_its_begin, Kind,
     std::mt19937 random(7);
     std::uint64_t last = 0;
     {
-        // A lane's order is known without a clock; that of several is not.
+        // A lane's order is known without a clock; the order of several lanes is not.
         std::vector<worker> workers(tells_order<Kind> ? 3 : 1);
         for (int i = 0; i < 1500; ++i) {
             place& at = places[random() % places.size()];

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a thread may ask of the system, for tests of what is asked of it: by a filter of the
+/// Restricts the system calls of a thread, for tests of which calls are made: by a filter of the
 /// kernel's (seccomp), which ends with the process.
 
 #include <linux/filter.h>

@@ -5,7 +5,7 @@
 /// @file
 /// A second reader, for the tests of the recorder alone: written from the layout, plain and slow,
 /// and sharing nothing with reduce/ but the layout headers, so that a mistake there is not repeated
-/// here. It throws std::runtime_error for whatever contradicts itself.
+/// here. It throws std::runtime_error for anything contradictory.
 
 #include <algorithm>
 #include <cstddef>
@@ -131,7 +131,7 @@ public:
                 .state.load(acquire));
     }
 
-    /// Visits every record that can be read, sub-buffer by sub-buffer as they lie: its lane, its
+    /// Visits every record that can be read, sub-buffer by sub-buffer in file order: its lane, its
     /// position there, its time, its word, and the words of its payload. For long traces.
     template <class Visit>
     void for_each(Visit&& visit) {
@@ -344,7 +344,7 @@ private:
     std::vector<std::uint64_t> words_;
 };
 
-/// A trace file read into memory, as it lies.
+/// A trace file read into memory, unchanged.
 class trace_copy {
 public:
     explicit trace_copy(const std::string& path) {

@@ -146,7 +146,7 @@ void set_up_fails() {
                "drains it"),
           "a second session");
 
-    // Nothing half made is left behind, and the program may go on.
+    // Nothing incomplete is left behind, and the program may continue.
     for (const auto exists : {tr::if_exists::fail, tr::if_exists::replace, tr::if_exists::attach}) {
         child = in_child([&] {
             let_no_file_grow();

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Reading a file whose bytes another thread changes meanwhile.
+/// Reading a file while another thread changes its bytes.
 
 #include <atomic>
 #include <cstddef>
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(memory_that_changes_under_the_reader_does_no_harm) {
             std::uint64_t value = sound.get(at, 8);
             if (random() % 4 == 0) value = random();
             if (random() % 4 == 0) value ^= std::uint64_t{1} << random() % 64;
-            // relaxed: the reader must bear anything
+            // relaxed: the reader must accept anything
             trace_ring::word_at<std::uint64_t>(b.bytes().data(), at)
                 .store(value, trace_ring::relaxed);
         }

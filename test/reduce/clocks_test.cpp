@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Clocks that are set, begin anew or jump: dates jump once and where that is told, what was
+/// Clocks that are set, begin anew or jump: dates jump once and where this is reported, what was
 /// written first comes first, and every way to ask for times goes by the same rule.
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr std::int64_t second = 1'000'000'000;
 constexpr std::int64_t hour = 3600 * second;
 constexpr std::int64_t date = 1'700'000'000 * second;  // at which the traces begin
 
-/// One record or jump of a trace, as it is told.
+/// One record or jump of a trace, as reported.
 struct shown {
     std::int64_t n = -1;  // the record's number; -1: a jump
     std::int64_t date = 0;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_date_that_was_set_jumps_once_and_the_interval_is_named) {
                     stepped = step;
                     continue;
                 }
-                // What lies in the interval may be either; it is told by the clock before.
+                // Records in the interval may be either; they are shown with the clock before.
                 BOOST_TEST(all[i].date == date + all[i].n * second / 10 + stepped);
                 BOOST_TEST(all[i].relative == all[i].n * second / 10);
             }
@@ -351,7 +351,7 @@ BOOST_AUTO_TEST_CASE(jumps_are_kept_when_the_readings_around_them_are_gone) {
 
 namespace {
 
-/// A clock that begins anew when it is told to.
+/// A clock that begins anew on request.
 struct restarted {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind = trace_ring::clock::monotonic::kind;

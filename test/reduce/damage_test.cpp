@@ -2,8 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Bad input: whatever a file holds, reading it ends, tells no lies that could be known to be lies,
-/// and touches nothing outside. Run with the sanitizers, this is a fuzz test with a fixed seed.
+/// Bad input: for any contents of a file, reading it ends, reports nothing that is detectably
+/// wrong, and touches nothing outside. Run with the sanitizers, this is a fuzz test with a fixed
+/// seed.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ namespace reduce = trace_ring::reduce;
 
 namespace {
 
-/// True if reading told that something is wrong: by an exception, or by items.
+/// True if reading reported that something is wrong: by an exception, or by items.
 bool tells(const file_builder& b) {
     try {
         auto file = reduce::trace_file::from(b.bytes());
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(every_word_of_the_header_may_be_wrong) {
             const bool told = tells(b);
             const bool may_be_silent =
                 std::find(std::begin(free), std::end(free), at) != std::end(free);
-            // A few regions may shrink or move onto zeros without anyone being able to tell.
+            // A few regions may shrink or move onto zeros without any way to detect it.
             if (!may_be_silent && change == 0xFFFFFFFFU) BOOST_TEST(told, "word at " << at);
         }
     }
@@ -236,8 +237,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_is_named_where_its_records_would_be) {
     BOOST_TEST(records_before == last_before);
 }
 
-/// It was told backward only: a sub-buffer that is open is looked at again when there are others
-/// behind it, and the reading ended there.
+/// It was reported backward only: a sub-buffer that is open is looked at again when there are
+/// others behind it, and the reading ended there.
 BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_behind_an_open_one_is_named) {
     auto b = everything();
     const auto of_lane = [&](std::uint64_t slot) {

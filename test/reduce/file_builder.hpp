@@ -386,14 +386,14 @@ public:
         put(at + 8, own.position << 3 | 3, 8);
         own.closed = true;
     }
-    /// The sub-buffer at `position` was overwritten: nothing of it is left.
+    /// The sub-buffer at `position` was completely overwritten.
     void wipe(std::uint64_t position) {
         std::memset(bytes().data() + slot_at(position), 0, plan_.sub_buffer_bytes);
         std::memset(bytes().data() + index_at(position), 0, 32);
     }
 
 private:
-    /// As record/event/value_names.hpp says; each field has values of its own.
+    /// In the layout of record/event/value_names.hpp; each field has its own values.
     [[nodiscard]] static std::string names_of_values(const event_spec& event) {
         std::string fields, values, lengths, text;
         const auto put = [](std::string& to, std::uint64_t value, std::size_t bytes) {

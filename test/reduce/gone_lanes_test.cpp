@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Who follows a trace in which more lanes end than its table remembers is told of each record, or
-/// of its loss: whenever it has caught up, the two add up to what was written.
+/// A reader that follows a trace in which more lanes end than its table remembers sees each record,
+/// or of its loss: whenever it has caught up, the two add up to what was written.
 
 #include <array>
 #include <atomic>

@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(who_begins_and_writes_on_during_a_look_is_found_as_the_tabl
             const auto first = trace.begin();
             reduce::tables tables(reduce::source::from(trace.file.bytes(), "memory"));
             reduce::live_scan scan(tables);
-            // Once in every pass somebody begins, behind or before where the pass has come, and
-            // the first lane goes on.
+            // Once in every pass somebody begins, behind or before where the pass has come, and the
+            // first lane continues.
             int passes = 0;
             const auto wanted = [&](std::uint32_t, position at) {
                 if (at == 1 && ++passes <= looks) {

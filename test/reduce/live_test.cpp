@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Reading a trace in both directions, again and again, while it is recorded: nothing of a healthy
+/// Reading a trace in both directions, again and again, while it is recorded: no part of a healthy
 /// trace is called damaged, and each record has the position at which its thread recorded it.
 
 #include <atomic>

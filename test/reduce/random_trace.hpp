@@ -34,7 +34,7 @@ struct shape {
     std::uint32_t lanes = 5;
     std::uint32_t sub_buffer_bytes = 512;
     bool jumps = false;    // a lane's clock goes back now and then
-    bool told = false;     // as the clock's readings tell
+    bool told = false;     // as the clock's readings show
     bool sampled = false;  // records share readings of the clock
     bool losses = false;
     bool quiet = false;  // the first two lanes open few sub-buffers, and keep them open
@@ -119,7 +119,7 @@ inline file_builder random_trace(dice& random, const shape& is) {
     return b;
 }
 
-/// Flips so many bits of what follows the tables.
+/// Flips this many bits after the tables.
 inline void flip_bits(file_builder& made, dice& random, std::uint64_t count) {
     const std::uint64_t from = made.plan().ring;
     for (; count != 0; --count) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Reads a trace in every way there is, and checks what must hold whatever its bytes are. Also what
-/// a fuzzer calls.
+/// Reads a trace in every way there is, and checks what must hold for any bytes. Also what a fuzzer
+/// calls.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Packed references are read as records of their own: each that was packed comes back, in every
+/// Packed references are read as separate records: each that was packed comes back, in every
 /// direction and by every filter, at the position of the record that has it.
 
 #include <unistd.h>
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(filters_choose_among_them) {
     what.condition = asks(trace, compared("tid", where::comparison::equal, both.first_thread));
     check(what, [](const seen&) { return true; });
 
-    // They bear the time of the record that has them.
+    // They have the time of the record that contains them.
     std::uint64_t from = 0, to = 0;
     for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
         const auto* record = std::get_if<reduce::record_view>(item);

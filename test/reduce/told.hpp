@@ -15,7 +15,7 @@
 
 namespace trace_ring_test {
 
-/// All that is told of a trace, by text and by all that text leaves out.
+/// Everything that is reported about a trace, by text and by what text omits.
 [[nodiscard]] inline std::vector<std::string> told_of(const trace_ring::reduce::trace_file& file,
                                                       trace_ring::reduce::cursor cursor) {
     namespace reduce = trace_ring::reduce;

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Reading sound traces: what the tables tell, order, filters, times, numbers, traces that are
-/// being written. How records and losses look, the listings in golden/ show.
+/// Reading sound traces: the contents of the tables, order, filters, times, numbers, traces that
+/// are being written. The listings in golden/ show records and losses.
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -66,7 +66,7 @@ counted count(const reduce::trace_file& file, reduce::cursor&& cursor) {
     return count(file, cursor);
 }
 
-/// Lanes that write `records` each, in turn, into sub-buffers of their own.
+/// Lanes that write `records` each, in turn, into separate sub-buffers.
 struct busy {
     file_builder file;
     const event_spec* tick;

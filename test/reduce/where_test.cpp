@@ -574,7 +574,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_expression_is_told_with_its_column) {
         const std::string said = read(text);
         const std::string expected = "column " + std::to_string(column) + ": " + what + "\n";
         BOOST_TEST(said.starts_with(expected), "" << text << ": " << said);
-        // The mark stands below the place: two columns of margin, characters, not bytes.
+        // The mark is below the place: two columns of margin, characters, not bytes.
         BOOST_TEST(said.substr(said.rfind('\n') + 1).find('^') == column + 1, text);
     }
     BOOST_TEST(read("x == 99999999999999999999") ==
@@ -726,7 +726,7 @@ BOOST_AUTO_TEST_CASE(whose_and_when_is_asked_by_names_that_are_no_fields) {
     BOOST_TEST(t.count("1us <= time and 2us > time") == t.count("ticks >= 2000 and ticks < 3000"));
 }
 
-/// Wants everything it is asked for, and counts; throws now and then.
+/// Requests everything, and counts; throws now and then.
 struct counting : where::condition {
     mutable std::size_t chosen = 0, passed = 0, calls = 0;
     std::size_t throws_each = 0;
@@ -818,7 +818,7 @@ BOOST_AUTO_TEST_CASE(what_a_record_does_not_have_is_unknown_and_so_is_its_opposi
     BOOST_TEST(t.count("(u8 == 7) != (event == 'bare')") == 2U);
     BOOST_TEST(t.count("list[2] > 0 or not list[2] > 0") == 5U);
     BOOST_TEST(t.count("name == \"namea\" or not name == 'namea'") == 20U);  // elsewhere a number
-    // The fields are not told by the end of a span, but its event is.
+    // The end of a span does not have the fields, but has the event.
     BOOST_TEST(t.count("event == 'span'") == 2U);
     BOOST_TEST(t.count("event == 'span' and u8 == 7") == 1U);
     BOOST_TEST(t.count("event == 'span' and not u8 == 7") == 0U);
@@ -991,7 +991,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_before_a_record_is_read) {
         {"time in {5..6}", 10, "a number compared with a time: it needs a unit, as 10ms has"},
         {"event == 'no such' and u8 == 'a'", 27, "a number compared with a text"},
         {"event == 'texts.some' and u64 == 'a'", 31, "a number compared with a text"},
-        // What comes first in the text is told first.
+        // The first error in the text is reported first.
         {"u8 == 'a' or u16 == 'a'", 4, "a number compared with a text"},
     };
     for (const auto& [text, column, what] : all) {
@@ -1000,7 +1000,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_before_a_record_is_read) {
         BOOST_TEST(found->what == what, text);
         BOOST_TEST(found->column + 1 == column, text);
     }
-    // Where some event bears it, it is right; by the name of another it is not.
+    // A field that some event has is valid; with the name of another event it is not.
     BOOST_TEST(!t.find_mistake(must_parse("name == 'x' and name == 5")).has_value());
     BOOST_TEST(!t.find_mistake(must_parse("event == 'other' and name == 5")).has_value());
     BOOST_TEST(t.find_mistake(must_parse("event == 'other' and name == 'x'")).has_value());
@@ -1190,7 +1190,7 @@ BOOST_AUTO_TEST_CASE(statistics_following_and_other_choices_keep_to_it) {
     BOOST_TEST(opened::read(t.file.forward(some)).size() == 6U);
     some.threads = {11};
     BOOST_TEST(opened::read(t.file.forward(some)).empty());
-    // An event with a total is counted whether or not it has records, if it is asked for.
+    // An event with a total is counted whether or not it has records, if it is requested.
     BOOST_TEST(t.file.statistics(t.filter(must_parse("flag"))).events.size() == 1U);
     BOOST_TEST(t.file.statistics(t.filter(must_parse("event == 'other' and name > 99"))).records ==
                1U);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A small trace with a field of every type, for expressions over it; what it holds is known beside
-/// it.
+/// A small trace with a field of every type, for expressions over it; its contents are known next
+/// to it.
 
 #include <bit>
 #include <cmath>

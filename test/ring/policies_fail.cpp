@@ -508,7 +508,7 @@ struct accepted_bytes_above_the_ring
 constexpr auto twin_of_bytes_above_the_ring = sizeof(ring<accepted_bytes_above_the_ring>);
 #endif
 
-// Elements that cannot be copied as bytes. The sentence is all that is said (meta/ways.py looks at
+// Elements that cannot be copied as bytes. The message is only this sentence (meta/ways.py looks at
 // all else): a ring of them is made, written and read.
 struct with_virtual {
     virtual void f() {}

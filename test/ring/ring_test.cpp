@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(consuming_makes_room_while_the_ring_is_full, Kind,
         while (put(*ring, written + 1)) ++written;
         BOOST_REQUIRE(written - (next - 1) == table_slots);
         if constexpr (ring_policies<Kind>::full_policy::stops) {
-            // It stays stopped, room or not, until it is told to go on.
+            // It stays stopped, even with room, until it is resumed.
             BOOST_REQUIRE(consumer.next().record.number == next++);
             BOOST_TEST(!put(*ring, written + 1));
             ring->restart();
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(consuming_makes_room_while_the_ring_is_full, Kind,
     while (const auto item = consumer.next()) BOOST_TEST(item.record.number == next++);
     BOOST_TEST(next == written + 1);
     BOOST_TEST(consumer.lost().total() == 0U);
-    // The next consumer goes on where this one stopped.
+    // The next consumer continues where this one stopped.
     BOOST_TEST(put(*ring, ++written));
     BOOST_TEST(numbers(ring->consumer()) == range(written, written));
 }
@@ -341,8 +341,8 @@ BOOST_AUTO_TEST_CASE(a_table_of_any_stride_has_no_byte_of_the_library_among_its_
     }
 }
 
-/// Slots of `Stride` bytes: each has a place of its own, and two that follow one another have no
-/// line in common, but where the ring ends or a block does.
+/// Slots of `Stride` bytes: each has a separate place, and two consecutive ones have no line in
+/// common, but where the ring ends or a block does.
 template <std::uint64_t Stride>
 void check_places() {
     using trace_ring::table_slots::apart;

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // A ring that processes share, one of which stops or dies while it holds a place in it, or at any
-// instruction on the way: the others lose that one place, nothing of theirs, and never wait. All of
-// it is decided by who goes when, nothing by chance.
+// instruction on the way: the others lose that one place, none of their records, and never wait.
+// All of it is decided by who goes when, nothing by chance.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -39,13 +39,14 @@ using overwriting = std::tuple<file_add, file_swap>;
 /// What is recorded by the process that stops; the others number theirs from 1.
 constexpr std::uint64_t foreign = 666;
 
-/// A ring and the process that goes on in it.
+/// A ring and the process that continues in it.
 template <class Kind>
 class living {
 public:
     explicit living(const std::string& file) : ring(file, sequenced_bytes) {}
 
-    /// Each is recorded at once: what was not possible was counted, and nobody waited for it.
+    /// Each is recorded immediately: a record that was not possible was counted, and no writer
+    /// waited for it.
     void write(std::uint64_t count) {
         for (std::uint64_t i = 0; i < count; ++i) BOOST_REQUIRE(put(ring, ++written));
     }
@@ -90,7 +91,7 @@ public:
     std::uint64_t written = 0;
 };
 
-/// A child that reserves a place, fills it, and commits when it is told to.
+/// A child that reserves a place, fills it, and commits on request.
 template <class Kind>
 class holder {
 public:
@@ -123,7 +124,7 @@ public:
         ::kill(child_, SIGKILL);
         BOOST_TEST(test::wait_for(child_) == -SIGKILL);
     }
-    /// Lets it go on: whether its record came in time.
+    /// Resumes it. Returns whether its record came in time.
     bool go_on() {
         over_ = true;
         told_->ready = 2;
@@ -169,7 +170,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_dies_with_a_place_costs_its_slot_and_no_m
         holder<Kind> dead(file);
         BOOST_REQUIRE(dead.at() == before + 1);
         dead.kill();
-        // Until it is passed for the first time, readers are told that there is something to come.
+        // Until it is passed for the first time, readers see that a record is pending.
         others.write(3);
         auto reader = others.ring.reader();
         BOOST_TEST(numbers(reader).size() == std::min(before, table_slots - 4));
@@ -238,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_full_ring_that_discards_goes_on_without_the_slot_of_the_d
         holder<file_discard> dead(folder / "ring");
         dead.kill();
         others.write(table_slots - 1 - before);
-        // Full: who comes is refused, at once and counted.
+        // Full: a further writer is refused immediately, and counted.
         for (std::uint64_t i = 1; i <= 3; ++i) {
             BOOST_TEST(!put(others.ring, foreign));
             BOOST_TEST(others.ring.lost()[loss_cause::refused] == i);
@@ -266,8 +267,8 @@ BOOST_AUTO_TEST_CASE(a_full_ring_that_discards_goes_on_without_the_slot_of_the_d
 
 namespace {
 
-/// A child writes one record, stands still after `at` instructions of that while others go round,
-/// and then dies or goes on. False: it was done before. `held` counts those that held a slot.
+/// A child writes one record, stops after `at` instructions of it while others wrap the ring, and
+/// then dies or continues. False: it was done before. `held` counts those that held a slot.
 template <class Kind>
 bool stop_after(std::uint64_t at, bool dies, std::uint64_t before, std::uint64_t& held) {
     const test::folder folder;
@@ -296,7 +297,7 @@ bool stop_after(std::uint64_t at, bool dies, std::uint64_t before, std::uint64_t
         BOOST_REQUIRE((others.write_around(3 * table_slots, before + 1) != 0) == (passed != 0));
         others.expect_newest(table_slots - 1);
         const std::uint64_t fates = others.written + others.ring.vacant();
-        BOOST_REQUIRE(others.ring.produced() - fates <= 1);  // that of the dead
+        BOOST_REQUIRE(others.ring.produced() - fates <= 1);  // the dead writer's record
     } else {
         BOOST_REQUIRE(stepped.end() == 0);
         // What held a slot was passed, and is lost. What held none yet is recorded in its turn.

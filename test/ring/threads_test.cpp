@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Writers and a reader at once, on rings so small that the reader is overtaken all the time:
+// Concurrent writers and a reader, on rings so small that the reader is overtaken all the time:
 // nothing torn, nothing out of order, and every record written is read or counted.
 
 #include <array>

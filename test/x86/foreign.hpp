@@ -54,7 +54,7 @@ private:
     loss_counts lost_;
 };
 
-/// What stands in a record's information word: which sides are valid, kind, cycles, level.
+/// The contents of a record's information word: which sides are valid, kind, cycles, level.
 class one_sided {
 public:
     static constexpr branch_character character{

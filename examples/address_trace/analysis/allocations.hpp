@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Who allocated the memory at an address.
+/// @file Finds the allocation that contains an address.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +22,8 @@ struct allocated_range {
     friend bool operator==(const allocated_range&, const allocated_range&) = default;
 };
 
-/// The last allocation of each byte: what was freed stays its last owner's until it is allocated
-/// again. Memory is bounded: what comes when there are `most` is not kept, and counted.
+/// The last allocation of each byte. A freed block keeps its owner until it is allocated again.
+/// Memory is bounded: when there are `most` ranges, further ones are counted and not kept.
 class allocations final : public analysis {
 public:
     static constexpr std::size_t default_most = std::size_t{1} << 20;
@@ -38,7 +37,7 @@ public:
                 add({each.address, each.address + each.size, each.site});
         }
     }
-    /// Those that have a byte in [address, address + bytes), by their addresses.
+    /// The ranges with a byte in [address, address + bytes), by address.
     [[nodiscard]] std::vector<allocated_range> find(std::uint64_t address,
                                                     std::uint64_t bytes) const {
         std::vector<allocated_range> out;
@@ -55,7 +54,7 @@ private:
     };
     using ranges = std::map<std::uint64_t, rest>;
 
-    /// The first one that ends behind the address.
+    /// The first range that ends after the address.
     [[nodiscard]] ranges::const_iterator first_behind(std::uint64_t address) const {
         auto at = all_.upper_bound(address);
         if (at != all_.begin() && std::prev(at)->second.end > address) --at;

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The analyses that were chosen, fed with one pass over the references.
+/// @file The selected analyses, fed in one pass over the references.
 
 #include <array>
 #include <cstddef>
@@ -19,7 +18,7 @@ namespace address_trace {
 
 class analyses {
 public:
-    /// Makes another one. It stays where it is as long as this object.
+    /// Adds an analysis. Its address does not change during the lifetime of this object.
     template <class Analysis, class... Args>
     Analysis& make(Args&&... args) {
         auto made = std::make_unique<Analysis>(std::forward<Args>(args)...);
@@ -29,11 +28,11 @@ public:
         return out;
     }
 
-    /// Leaves out what `which` does.
+    /// Restricts the analyses to these references.
     void choose(reference_choice which) { chosen_ = std::move(which); }
     [[nodiscard]] const reference_choice& chosen() const noexcept { return chosen_; }
 
-    /// An object of the program, which it has loaded.
+    /// Adds an object that the program has loaded.
     void load(const loaded_module& module) {
         code_.add(module);
         chosen_.look_for_functions(code_, module);
@@ -73,7 +72,7 @@ public:
         return run.all.size() + left_out;
     }
 
-    /// How often each site referenced something: what needs no analysis.
+    /// How often each site referenced memory. This needs no analysis.
     [[nodiscard]] const site_table& sites() const noexcept { return sites_; }
 
 private:

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Which lines are in one cache, as fast as can be: set-associative, and the line of a set that was
-/// used least recently leaves. cache_sets knows more, and takes longer.
+/// @file A fast model of the lines in one set-associative cache with LRU replacement. cache_sets
+/// supports more, and is slower.
 
 #include <bit>
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace address_trace {
 
 class cache {
 public:
-    /// Whether it can be such a cache.
+    /// Whether this model supports such a cache.
     [[nodiscard]] static bool serves(const cache_shape& shape) noexcept {
         return shape.leaves == replacement::lru && shape.is_plain();
     }
@@ -30,8 +29,8 @@ public:
 
     /// The cache as a loop holds it in registers; valid as long as the cache.
     struct looked_up {
-        /// Whether all of [address, address + size) was there. Now it is: written, too, is
-        /// allocated.
+        /// Returns whether all of [address, address + size) was cached. It is cached afterwards:
+        /// stores allocate, too.
         [[nodiscard, gnu::always_inline]] bool reference(std::uint64_t address,
                                                          unsigned size) const noexcept {
             const std::uint64_t line = address >> shift;
@@ -49,7 +48,8 @@ public:
         std::uint32_t ways;
         unsigned shift;
 
-        // The lines of a set are sorted, the one used last first: most references find it there.
+        // The lines of a set are ordered by their last use, because most references find the first
+        // one.
         [[nodiscard, gnu::always_inline]] bool touch(std::uint64_t line) const noexcept {
             const std::uint64_t set = modulo == 0 ? line & mask : line % modulo;
             std::uint64_t* const first = lines + static_cast<std::size_t>(set) * ways;

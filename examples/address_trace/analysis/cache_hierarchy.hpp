@@ -3,29 +3,29 @@
 #pragma once
 
 /// @file
-/// Levels of caches with everything that --cache has words for. cache_misses keeps a faster way for
-/// a first level that has none.
+/// Levels of caches, with every word of --cache. cache_misses has a faster path for a first level
+/// without such words.
 ///
-/// A reference that lies on several lines is one, and a miss if any of them was missing. Then the
-/// next level is asked for the whole reference. A level that is inclusive or exclusive is asked
-/// for each line that was missing, before the line has a place in the level in front of it.
+/// A reference that lies on several lines counts once, and is a miss if any of the lines is
+/// missing. The whole reference then goes to the next level. A level that is inclusive or exclusive
+/// is queried for each missing line, before the line is placed in the level in front of it.
 ///
 /// | a line | inclusive level | exclusive level |
 /// |---|---|---|
-/// | missing in all | comes into it, too | does not come into it |
-/// | found there | stays | moves to the level before it, and dirty if it was |
-/// | leaves the level before it | | comes into it, unless the other half of a split level has it |
+/// | missing in all | is also placed in it | is not placed in it |
+/// | found there | stays | moves to the level before it, and stays dirty |
+/// | leaves the level before it | | is placed in it, unless the other half of a split level has it |
 /// | leaves | leaves all levels before it | |
 ///
 /// A store makes a line of the first level dirty. A dirty line that leaves is written to the next
-/// level, and makes its line dirty there. If the next level does not have the line, the bytes go
-/// past it, without a place in it, to the first level behind that has it, or to memory; they count
-/// as written by each level that they go past. So the last level's bytes are those that memory
-/// gets, and no level's misses depend on which lines are dirty.
+/// level, and its line there becomes dirty. If the next level does not have the line, the bytes
+/// bypass it, without being placed in it, to the first level behind it that has the line, or to
+/// memory. They count as written by each level that they bypass. So the last level's bytes are
+/// those that memory receives, and no level's misses depend on which lines are dirty.
 ///
-/// A prefetcher brings the line behind the last one of a reference that missed, when the reference
-/// has been served. It asks the next level as a reference does, but counts neither as a reference
-/// nor as a use. If several levels prefetch, the first level does so first.
+/// A prefetcher fetches the line after the last one of a reference that missed, once the reference
+/// has been served. It accesses the next level as a reference does, but counts neither as a
+/// reference nor as a use. If several levels prefetch, the first level does so first.
 
 #include <array>
 #include <cstddef>
@@ -39,7 +39,7 @@
 
 namespace address_trace {
 
-/// What a cache is asked for.
+/// A request to a cache.
 struct cache_request {
     enum class kind : std::uint8_t { load, store, fetch };
 
@@ -51,17 +51,17 @@ struct cache_request {
 
 class cache_hierarchy {
 public:
-    /// The levels from number `begin` on, as parse_cache_levels returns them.
+    /// The levels from index `begin` on, as parse_cache_levels returns them.
     explicit cache_hierarchy(const cache_levels& levels, std::size_t begin = 0);
 
-    /// Sites' numbers in requests are less.
+    /// The site numbers in requests are below `all`.
     void expect_sites(site_id all);
     /// Constant time on average; a set is searched through one way at a time.
     void request(const cache_request& each);
-    /// Counts references that the first level has, and that change nothing.
+    /// Counts references that hit the first level and change nothing.
     void add_hits(std::uint64_t loads, std::uint64_t stores, std::uint64_t fetches);
 
-    /// By levels, those that share one beside each other.
+    /// The results by level; the two halves of a split level follow each other.
     [[nodiscard]] std::vector<cache_result> results() const;
 
 private:
@@ -73,10 +73,11 @@ private:
         cache_shape shape;
         unsigned shift;
         cache_sets lines;
-        std::size_t data_next = memory, code_next = memory;  // asked when a line is missing here
-        std::size_t outer = memory;                          // takes what leaves
-        std::vector<std::size_t> inner;   // what an inclusive level contains, the first level first
-        std::vector<std::size_t> before;  // has no line that this one has, if it is exclusive
+        std::size_t data_next = memory, code_next = memory;  // accessed when a line is missing here
+        std::size_t outer = memory;                          // receives the lines that leave
+        std::vector<std::size_t> inner;       // levels that an inclusive level contains, the first
+                                              // level first
+        std::vector<std::size_t> before;      // levels whose lines an exclusive level does not have
         std::uint64_t asked = 0, missed = 0;  // the numbers of the last requests
         std::array<miss_counts, 3> by_kind;   // of loads, stores, fetches
         std::vector<std::uint64_t> by_site;
@@ -90,7 +91,7 @@ private:
     [[nodiscard]] std::size_t next_of(const member& of) const noexcept {
         return request_.is == cache_request::kind::fetch ? of.code_next : of.data_next;
     }
-    /// Whether it is asked line by line: it is inclusive or exclusive.
+    /// Whether it is accessed line by line: it is inclusive or exclusive.
     [[nodiscard]] bool is_tied(std::size_t at) const noexcept {
         return at != memory && all_[at].shape.holds != inclusion::neither;
     }
@@ -107,8 +108,8 @@ private:
     std::vector<member> all_;
     bool counts_writes_;
     std::size_t first_data_ = memory, first_code_ = memory;
-    cache_request request_;     // the one that is being served
-    std::uint64_t number_ = 0;  // of it
+    cache_request request_;     // the request that is being served
+    std::uint64_t number_ = 0;  // its number
     bool is_prefetch_ = false;
 };
 

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// The misses of caches: one analysis for each `--cache`, all of them in the same pass.
+/// The misses of caches: one analysis for each `--cache`, all in the same pass.
 ///
-/// As cachegrind counts: a reference that lies on several lines is one, and a miss if any of them
-/// was missing. Then the whole reference is asked of the next level. What is written is allocated,
-/// too. All threads share the caches, in the order of the runs. cache_hierarchy has the rules of
-/// levels with more words than a replacement.
+/// Counts as cachegrind does: a reference that lies on several lines counts once, and is a miss if
+/// any of the lines is missing. The whole reference then goes to the next level. Stores allocate.
+/// All threads share the caches, in the order of the runs. cache_hierarchy documents levels with
+/// more words than a replacement.
 ///
 /// A block fetches its instructions, each of which is a reference.
 
@@ -31,7 +31,7 @@ namespace address_trace {
 
 class cache_misses final : public analysis {
 public:
-    /// Returns the code of the block of a site, if it is known. Called until it is.
+    /// Returns the code of a site's block if it is known. Called again until it is.
     using code_of = std::function<std::optional<block_code>(std::uint64_t site)>;
 
     explicit cache_misses(cache_levels levels, code_of code = {});
@@ -40,7 +40,7 @@ public:
     void take(const sited_run& run) override;
     [[nodiscard]] bool asks_for_moves() const override { return asks_for_moves_; }
 
-    /// By levels, those that share one beside each other.
+    /// The results by level; the two halves of a split level follow each other.
     [[nodiscard]] std::vector<cache_result> results() const;
     [[nodiscard]] const cache_levels& levels() const noexcept { return levels_; }
 
@@ -57,7 +57,7 @@ private:
     template <bool Data, bool Code>
     void take_first(std::span<const sited_reference> run);
     void missed(const cache_request& what);
-    /// The code of a site's block; a single byte, which is counted, if it is unknown.
+    /// The code of a site's block; if unknown, a single byte, which is counted as unknown.
     [[nodiscard]] const block_code& code_at(const sited_reference& block);
     void fetch(const sited_reference& block);
 
@@ -66,8 +66,9 @@ private:
     std::vector<block_code> code_by_site_;
     block_code unknown_;
     std::uint64_t unknown_blocks_ = 0;
-    // The caches of the first level, if `cache` can be each of them, and the numbers of those that
-    // take data and code. The other levels are the hierarchy; without a fast level, all are.
+    // The caches of the first level if `cache` supports each of them, and the numbers of those that
+    // take data and code. The hierarchy has the other levels, or all levels if the first one is not
+    // fast.
     std::vector<simulated> fast_;
     std::size_t data_ = none, code_ = none;
     cache_hierarchy others_;

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What came of one cache.
+/// @file The result of simulating one cache.
 
 #include <cstdint>
 #include <optional>
@@ -20,16 +19,17 @@ struct miss_counts {
 };
 
 struct written_bytes {
-    std::uint64_t back = 0;         ///< went outwards, in lines that left or past this cache
-    std::uint64_t still_dirty = 0;  ///< are in lines that were still here at the end
+    std::uint64_t back = 0;         ///< bytes written outwards, from lines that left or past this
+                                    ///< cache
+    std::uint64_t still_dirty = 0;  ///< bytes in lines that were still dirty at the end
 
     friend bool operator==(const written_bytes&, const written_bytes&) = default;
 };
 
-/// Lines that a cache's prefetcher brought.
+/// Lines that a cache's prefetcher fetched.
 struct prefetch_counts {
     std::uint64_t lines = 0;
-    std::uint64_t used = 0;  ///< those that a reference found there before they left
+    std::uint64_t used = 0;  ///< lines that a reference used before they left
 
     friend bool operator==(const prefetch_counts&, const prefetch_counts&) = default;
 };
@@ -37,12 +37,12 @@ struct prefetch_counts {
 struct cache_result {
     cache_shape shape;
     miss_counts loads, stores, fetches;
-    /// Executions of blocks whose code is unknown: each is in `fetches` as an instruction of a
+    /// Executions of blocks with unknown code: each counts in `fetches` as one instruction of one
     /// byte.
     std::uint64_t unknown_blocks = 0;
     std::vector<std::uint64_t> by_site{};  ///< misses; a site that is not in it has none
     std::optional<written_bytes> written{};
-    /// Lines that left because they left an inclusive level behind; where there is such a level.
+    /// Lines that left because they left the inclusive level behind; only if there is such a level.
     std::optional<std::uint64_t> invalidated{};
     std::optional<prefetch_counts> prefetched{};
 

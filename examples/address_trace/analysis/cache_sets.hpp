@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The lines of one cache, with what is known of each: set-associative, with any replacement.
-/// Lines come and leave one at a time, as the levels of a cache_hierarchy want it.
+/// @file The lines of one set-associative cache with any replacement, and the state of each line.
+/// Lines are added and removed one at a time, as a cache_hierarchy requires.
 
 #include <algorithm>
 #include <bit>
@@ -42,14 +41,14 @@ public:
 
     [[nodiscard]] std::span<const way> all() const noexcept { return all_; }
 
-    /// Where the line is; null: it is not there. Looking is no use of it.
+    /// The line's place; null: not cached. Does not count as a use.
     [[nodiscard]] way* find(std::uint64_t line) noexcept {
         way* const set = set_of(line);
         way* const at =
             std::find_if(set, set + ways_, [line](way one) { return one.line == line; });
         return at == set + ways_ ? nullptr : at;
     }
-    /// The same, and it is used.
+    /// The same, and counts as a use.
     [[nodiscard]] way* use(std::uint64_t line) noexcept {
         way* const at = find(line);
         if (at == nullptr) return nullptr;
@@ -57,7 +56,7 @@ public:
         if (leaves_ == replacement::plru) point_away(at);
         return at;
     }
-    /// The place for a line that is not there. A line that is in it has to leave; `put` follows.
+    /// The place for a line that is not cached. The line in it must leave; `put` must follow.
     [[nodiscard]] way& choose(std::uint64_t line) noexcept {
         way* const set = set_of(line);
         if (is_sorted()) return set[ways_ - 1];
@@ -70,7 +69,7 @@ public:
         if (is_sorted()) to_front(&chosen);
         if (leaves_ == replacement::plru) point_away(&chosen);
     }
-    /// What was in its place; empty: it is not there.
+    /// Removes a line and returns its state; empty: not cached.
     way take_out(std::uint64_t line) noexcept {
         way* at = find(line);
         if (at == nullptr) return {};

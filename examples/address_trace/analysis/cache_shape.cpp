@@ -72,7 +72,7 @@ void parse_replacement(std::string_view text, std::string_view part, cache_shape
     into.seed = static_cast<std::uint32_t>(seed);
 }
 
-/// The words behind SIZE,LINE,WAYS.
+/// Parses the words after SIZE,LINE,WAYS.
 void parse_words(std::span<const std::string_view> words, std::string_view part,
                  cache_shape& into) {
     bool has_replacement = false;
@@ -134,19 +134,20 @@ void parse_words(std::span<const std::string_view> words, std::string_view part,
     return shape;
 }
 
-/// The nearest cache before a level that is asked for data, or code; null: there is none.
+/// The nearest cache before a level that takes data, or code; null: none.
 [[nodiscard]] const cache_shape* before(const cache_levels& levels,
                                         bool (cache_shape::*takes)() const noexcept) {
     const cache_shape* out = nullptr;
     for (const cache_level& level : levels.all) {
         const auto at = std::ranges::find_if(level, takes);
         if (at != level.end()) out = &*at;
-        if (out == nullptr) break;  // the first level does not take it, so no level is asked
+        if (out == nullptr) break;  // the first level does not take it, so no level does
     }
     return out;
 }
 
-/// Whether a level can be inclusive or exclusive, as `shape` says, of the levels before it.
+/// Checks whether a level can be inclusive or exclusive, as `shape` requests, of the levels before
+/// it.
 void check_inclusion(std::string_view part, const cache_shape& shape, const cache_levels& levels) {
     if (shape.holds == inclusion::neither) return;
     if (levels.all.empty()) refuse(part, "the first level cannot be inclusive or exclusive");
@@ -158,7 +159,7 @@ void check_inclusion(std::string_view part, const cache_shape& shape, const cach
         refuse(part, "no level before it takes what it takes");
     if (of_data == of_code && !(shape.takes_data() && shape.takes_code()))
         refuse(part, "it must take data and code, as the level before it does");
-    // Then what leaves the level before would have two ways.
+    // Otherwise, lines that leave the level before would have two destinations.
     for (const cache_shape* const each : {of_data, of_code}) {
         if (shape.holds == inclusion::exclusive && of_data != nullptr && of_code != nullptr &&
             of_data != of_code && each->takes_data() && each->takes_code())

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Caches as they are asked for: their names, sizes, and how they lie behind one another.
+/// @file The shapes of simulated caches: names, sizes, and the order of levels.
 
 #include <cstdint>
 #include <string>
@@ -12,17 +11,17 @@
 
 namespace address_trace {
 
-/// Which line of a full set leaves for another one.
+/// Selects the line of a full set that leaves.
 enum class replacement : std::uint8_t {
     lru,     ///< the one that was used least recently
-    fifo,    ///< the one that came first
+    fifo,    ///< the one that was placed first
     random,  ///< any, by a generator with a seed
-    plru     ///< as a tree of bits has it, each of which points away from what was used last
+    plru     ///< the one that a tree of bits points to; each use turns its bits away
 };
 
-/// What a level holds of the lines that the levels before it hold.
+/// The relation of a level's lines to those of the levels before it.
 enum class inclusion : std::uint8_t {
-    neither,    ///< some of them, as it happens
+    neither,    ///< independent
     inclusive,  ///< all: a line that leaves it leaves the levels before it, too
     exclusive   ///< none: it holds lines that have left the level before it
 };
@@ -34,19 +33,19 @@ struct cache_shape {
     std::uint64_t line = 0;  ///< bytes, a power of two
     std::uint32_t ways = 0;
     replacement leaves = replacement::lru;
-    std::uint32_t seed = 1;  ///< of replacement::random
+    std::uint32_t seed = 1;  ///< for replacement::random
     inclusion holds = inclusion::neither;
-    bool writes_back = false;   ///< asks for the bytes that dirty lines write
+    bool writes_back = false;   ///< counts the bytes that dirty lines write
     bool fetches_next = false;  ///< a reference that misses brings the next line, too
 
     [[nodiscard]] std::uint64_t entries() const noexcept { return sets * ways; }
     [[nodiscard]] std::uint64_t bytes() const noexcept { return entries() * line; }
     [[nodiscard]] bool is_tlb() const noexcept { return name.ends_with("TLB"); }
-    /// What it takes, by its name: one that begins with D loads and stores, one with I code, others
-    /// both.
+    /// The name determines what it takes: loads and stores if it begins with D, code if it begins
+    /// with I, otherwise both.
     [[nodiscard]] bool takes_data() const noexcept { return !name.starts_with('I'); }
     [[nodiscard]] bool takes_code() const noexcept { return !name.starts_with('D'); }
-    /// Whether it has no word but a replacement.
+    /// Whether it has no word except a replacement.
     [[nodiscard]] bool is_plain() const noexcept {
         return holds == inclusion::neither && !writes_back && !fetches_next;
     }
@@ -54,16 +53,16 @@ struct cache_shape {
     friend bool operator==(const cache_shape&, const cache_shape&) = default;
 };
 
-/// One cache, or two that share the work.
+/// One cache, or two halves of a split level.
 using cache_level = std::vector<cache_shape>;
 
-/// Levels from the processor outwards: what one misses, the next one is asked for.
+/// Levels from the processor outwards: a miss in one goes to the next.
 struct cache_levels {
     std::vector<cache_level> all;
 
-    /// Whether no cache has a word but a replacement.
+    /// Whether no cache has a word except a replacement.
     [[nodiscard]] bool are_plain() const noexcept;
-    /// Whether written bytes are counted, in all of them: one is not plain, and none is a TLB.
+    /// Whether all of them count written bytes: at least one is not plain, and no cache is a TLB.
     [[nodiscard]] bool count_writes() const noexcept;
     [[nodiscard]] bool any(bool (*is)(const cache_shape&)) const noexcept;
 

@@ -3,23 +3,23 @@
 #pragma once
 
 /// @file
-/// A cache for each thread, kept coherent by the MESI protocol: so what sharing costs is told in
-/// misses, invalidations, and bytes that are written back.
+/// One cache per thread, kept coherent by the MESI protocol. Shows the cost of sharing as misses,
+/// invalidations, and written-back bytes.
 ///
 /// | a thread | and its line is | then |
 /// |---|---|---|
 /// | loads  | modified, exclusive, shared | hit |
-/// | loads  | invalid | miss; who has it modified writes it back; all that have it share it |
+/// | loads  | invalid | miss; a modified copy is written back; all copies become shared |
 /// | stores | modified, exclusive | hit, modified |
-/// | stores | shared | hit; the others' are invalidated |
-/// | stores | invalid | miss; who has it modified writes it back; the others' are invalidated |
+/// | stores | shared | hit; other copies are invalidated |
+/// | stores | invalid | miss; a modified copy is written back; other copies are invalidated |
 ///
-/// A miss of a line that was there until another thread stored to it is a *coherence miss*; a
-/// larger cache would have it, too. Atomic updates and compares that fail take the line as stores
-/// do. A modified line that has to leave, least recently used first, is written back.
+/// A miss of a line that another thread's store has removed is a *coherence miss*; a larger cache
+/// would not avoid it. Atomic updates and failed compares take the line as stores do. A modified
+/// line that leaves (least recently used first) is written back.
 ///
-/// Runs come in the order of time, but there is no other thread within one: where threads take a
-/// line away from each other side by side, what is told is a lower bound.
+/// Runs are ordered by time, but a run has only one thread. If threads take a line from each other
+/// while their runs overlap in time, the result is a lower bound.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,16 +31,16 @@
 
 namespace address_trace {
 
-/// What one thread's cache had to do.
+/// The work of one thread's cache.
 struct coherence_counts {
     std::uint32_t thread = 0;
-    std::uint64_t references = 0;  ///< of lines: one that lies on two counts twice
+    std::uint64_t references = 0;  ///< per line: a reference on two lines counts twice
     std::uint64_t misses = 0;
-    std::uint64_t coherence_misses = 0;  ///< of these
-    std::uint64_t invalidated = 0;       ///< lines that others took away
+    std::uint64_t coherence_misses = 0;  ///< included in the misses
+    std::uint64_t invalidated = 0;       ///< lines that other threads' stores removed
     std::uint64_t written_back = 0;      ///< lines
 };
-/// What was taken away most.
+/// The line that other threads took away most often.
 struct contended_line {
     std::uint64_t address = 0;
     std::uint64_t invalidations = 0, coherence_misses = 0;
@@ -49,13 +49,13 @@ struct contended_line {
 
 class coherent_caches final : public analysis {
 public:
-    /// Threads that have a cache; what others reference is not looked at, but counted.
+    /// Threads with a cache. References of further threads are counted, but not simulated.
     static constexpr std::size_t most_threads = 256;
 
     /// One shape, with lru. Throws std::invalid_argument otherwise.
     explicit coherent_caches(const cache_levels& shape);
 
-    /// Constant time for each reference that hits; else linear in the threads.
+    /// Constant time for each reference that hits; otherwise linear in the threads.
     void take(const sited_run& run) override;
 
     [[nodiscard]] const cache_shape& shape() const noexcept { return shape_; }
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] std::vector<contended_line> contended(std::size_t most) const;
     /// References of threads beyond the first ones.
     [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
-    /// Lines that were forgotten as they had been taken less than others.
+    /// Lines that were dropped because they were taken less often than others.
     [[nodiscard]] std::uint64_t forgotten() const noexcept { return forgotten_; }
 
 private:
@@ -87,7 +87,7 @@ private:
     [[nodiscard]] way* find(own_cache& in, std::uint64_t line) noexcept;
     void use(own_cache& own, std::uint64_t line, const sited_reference& each);
     void miss(own_cache& own, std::uint64_t line, const sited_reference& each);
-    /// The others' lines: true, somebody has it.
+    /// Updates the other threads' copies. Returns true if there is one.
     bool take_from_others(const own_cache& own, std::uint64_t line, const sited_reference& each);
 
     cache_shape shape_;

@@ -2,11 +2,10 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What all caches of 64-byte lines and 64 sets or a multiple know without being asked: a load or
-/// store of the line that was the last one in its part of a 64th of all lines. Lines of one set are
-/// in one part, so that line is its set's last one, too: it is there, and nothing changes. Most are
-/// so.
+/// @file Finds references that are certain hits in all caches with 64-byte lines and a multiple of
+/// 64 sets: loads and stores of the line that was last used in its part, a 64th of all lines. All
+/// lines of a set are in one part, so this line is also its set's last one: it is cached, and
+/// nothing changes. Most references are of this kind.
 
 #include <array>
 #include <cstddef>
@@ -23,7 +22,7 @@ class line_moves {
 public:
     static constexpr std::uint64_t line = 64, parts = 64;
 
-    /// Whether a cache that takes loads and stores alone can leave the others out.
+    /// Whether a cache for loads and stores alone can skip the other references.
     [[nodiscard]] static bool serve(const cache_shape& shape) noexcept {
         return shape.line == line && shape.sets % parts == 0 && !shape.takes_code();
     }
@@ -32,9 +31,10 @@ public:
 
     struct result {
         std::uint64_t loads = 0, stores = 0;    ///< all of them
-        std::span<const std::uint32_t> moving;  ///< the numbers of those that may change something
+        std::span<const std::uint32_t> moving;  ///< the indexes of the references that may change
+                                                ///< something
     };
-    /// Of the references of a run. Linear.
+    /// Computes this for the references of a run. Linear.
     template <class References>
     [[nodiscard]] result find(const References& all) {
         if (moving_.size() < all.size()) moving_.resize(all.size());

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// How threads share one cache line: who touches which bytes, and how often it is handed over.
+/// @file How threads share one cache line: which bytes each touches, and how often the line is
+/// handed over.
 
 #include <algorithm>
 #include <array>
@@ -19,10 +19,10 @@ inline constexpr unsigned shared_line_bits = 6;  ///< 64 bytes: a bit of a word 
 /// Bytes of a line: bit n is byte n.
 using line_bytes = std::uint64_t;
 
-/// A thread's part in a line.
+/// One thread's use of a line.
 struct line_sharer {
     std::uint32_t thread = 0;
-    site_id site = no_site;  ///< where most of its hand-overs came from, as far as one site does
+    site_id site = no_site;  ///< the site of most of its hand-overs, if one site dominates
     std::uint64_t loads = 0, stores = 0;
     line_bytes touched = 0;  ///< ever
     line_bytes written = 0;
@@ -32,11 +32,11 @@ struct line_sharer {
     static constexpr site_id no_site = ~site_id{0};
 };
 
-/// One line that threads share, as a coherent cache for each thread would see it: a store takes the
-/// line away from all others that have it, a load gets it from the one that has stored to it. Each
-/// of these is a hand-over. It is *false* when no byte that is stored, or loaded, is among those
-/// which the other one has touched, or stored, since it got the line: had these bytes been on two
-/// lines, there were no hand-over.
+/// One line that threads share, as a coherent cache per thread would see it: a store takes the line
+/// from all other threads that have it, and a load takes it from the thread that has stored to it.
+/// Each of these is a hand-over. A hand-over is *false* if the bytes are disjoint from those that
+/// the other thread has touched, or stored, since it got the line: if these bytes were on two
+/// lines, there would be no hand-over.
 class line_sharing {
 public:
     static constexpr std::size_t most_sharers = 8;
@@ -72,7 +72,7 @@ public:
         if (me->known.site == line_sharer::no_site) me->known.site = site;
     }
 
-    /// Whether two threads took it from each other that do not touch the same bytes.
+    /// Whether threads that touch different bytes took the line from each other.
     [[nodiscard]] bool is_false() const noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             for (std::size_t k = 0; k < count_; ++k) {
@@ -85,7 +85,7 @@ public:
     }
     [[nodiscard]] std::uint64_t false_hand_overs() const noexcept { return false_; }
     [[nodiscard]] std::uint64_t hand_overs() const noexcept { return false_ + true_; }
-    /// More there cannot have been, in whatever order the references came, if the line had `all`
+    /// The maximum number of hand-overs for any order of the references, if the line had `all`
     /// references.
     [[nodiscard]] std::uint64_t most_hand_overs(std::uint64_t all) const noexcept {
         std::uint64_t busiest = 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned line_size = 1u << shared_line_bits;
 
-/// So many bytes from `first` on, as far as they are on its line.
+/// The given number of bytes from `first` on, limited to the line.
 [[nodiscard, gnu::always_inline]] inline line_bytes bytes_from(unsigned first,
                                                                unsigned size) noexcept {
     const line_bytes all = size >= line_size ? ~line_bytes{0} : (line_bytes{1} << size) - 1;
@@ -62,8 +62,8 @@ void line_use::take(const sited_run& run) {
     if (each.takes_line()) at.written |= bytes;
 }
 
-// A line that nobody has stored to is its last reader's: only who comes then can tell it from a
-// line that nobody shares.
+// A line without stores is attributed to its last reader: only the next thread can distinguish it
+// from a line that no thread shares.
 void line_use::note_other(entry& at, line_bytes bytes, const sited_reference& each,
                           std::uint32_t thread) {
     if (at.shared == 0) {
@@ -136,7 +136,7 @@ void line_use::forget() {
     last_ = entries_.data();
 }
 
-// What is forgotten has no thread again. It comes back when two have touched it.
+// Dropped lines are not attributed to a thread. They return when two threads have touched them.
 void line_use::forget_shared() {
     const auto half = shared_.begin() + static_cast<std::ptrdiff_t>(shared_.size() / 2);
     std::nth_element(shared_.begin(), half, shared_.end(), [](const auto& a, const auto& b) {

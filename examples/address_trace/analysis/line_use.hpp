@@ -3,20 +3,20 @@
 #pragma once
 
 /// @file
-/// Which cache lines are used most, and which of them threads share.
+/// Finds the cache lines that are used most, and those that threads share.
 ///
 /// Memory is bounded. When twice as many lines are known as are to be kept, the median of their
-/// weights is taken off each weight, and those that have none left are forgotten. (A line's weight
-/// is one for each reference to it.) So a line with more than 1 / kept of all references is known;
-/// what may have been missed of a line before it was known is told.
+/// weights is subtracted from each weight, and lines without remaining weight are dropped. (A
+/// line's weight is one for each reference to it.) So every line with more than 1 / kept of all
+/// references is known. The result includes the number of references that a line may have had
+/// before it was known.
 ///
-/// Lines that one thread stores to and another touches are followed closely. They are not forgotten
-/// as the others are, but have a limit of their own: beyond it the half that was handed over least
-/// is.
+/// Lines that one thread stores to and another touches are tracked separately, with a separate
+/// limit. Beyond it, the half with the fewest hand-overs is dropped.
 ///
-/// Runs are to come in the order of time. Within a run there is no other thread, so a thread that
-/// takes a line away from another one a hundred times while these run side by side is seen to do
-/// so once: hand-overs are a lower bound, and there is an upper bound beside it.
+/// Runs must be ordered by time. A run has only one thread, so if a thread takes a line from
+/// another one a hundred times while their runs overlap in time, this counts once: hand-overs are a
+/// lower bound, and there is also an upper bound.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,14 +30,14 @@ namespace address_trace {
 struct used_line {
     std::uint64_t address = 0;
     std::uint64_t loads = 0, stores = 0;
-    std::uint64_t missed = 0;  ///< at most so many more, before it was known
+    std::uint64_t missed = 0;  ///< the maximum number of further references, before it was known
 
     [[nodiscard]] std::uint64_t references() const noexcept { return loads + stores; }
 };
 
 struct shared_line {
     std::uint64_t address = 0;
-    std::uint64_t references = 0;       ///< of all threads, and as many as were forgotten
+    std::uint64_t references = 0;       ///< by all threads, including dropped ones
     const line_sharing* how = nullptr;  ///< valid until the next run
 
     [[nodiscard]] std::uint64_t most_hand_overs() const noexcept {
@@ -58,18 +58,18 @@ public:
 
     /// Loads and stores; one on two lines is counted at both.
     [[nodiscard]] std::uint64_t references() const noexcept { return references_; }
-    /// Whether no line was forgotten: else a line that is not known may have had as many references
-    /// as `missed`, which is at most 1 / kept of all.
+    /// Whether no line was dropped. Otherwise an unknown line may have had as many references as
+    /// `missed`, which is at most 1 / kept of all.
     [[nodiscard]] bool complete() const noexcept { return missed_ == 0; }
     [[nodiscard]] std::uint64_t missed() const noexcept { return missed_; }
 
     /// The `most` that were used most, those first.
     [[nodiscard]] std::vector<used_line> hottest(std::size_t most) const;
-    /// Lines where threads that touch other bytes took the line from each other, the most handed
-    /// over first; and those where all touch the same bytes.
+    /// Lines that threads touching different bytes took from each other, with the most hand-overs
+    /// first; then those where all touch the same bytes.
     [[nodiscard]] std::vector<shared_line> false_sharing() const;
     [[nodiscard]] std::vector<shared_line> true_sharing() const;
-    /// Shared lines that were forgotten, and how often one of these was handed over at most.
+    /// Shared lines that were dropped, and the maximum number of hand-overs of any of them.
     [[nodiscard]] std::uint64_t shared_forgotten() const noexcept { return shared_forgotten_; }
     [[nodiscard]] std::uint64_t most_forgotten_hand_overs() const noexcept {
         return most_forgotten_hand_overs_;

@@ -55,7 +55,8 @@ std::uint64_t recent_lines::marks_before(std::uint64_t place) const noexcept {
     return sum;
 }
 
-// The row is full: those in it move to its beginning, in their order. At least half is free then.
+// The row is full: its lines move to the beginning, in order. At least half of it is free
+// afterwards.
 void recent_lines::close_up() {
     for (slot& each : slots_) {
         if (each.line != no_line && each.place != in_list) each.place = marks_before(each.place);

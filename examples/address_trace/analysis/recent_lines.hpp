@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Lines in the order of their last use, of which one can ask how many were used since a line was:
-/// all of them, or a sample, chosen by a hash of the line.
+/// @file Lines in the order of their last use. For a line, it returns how many other lines were
+/// used since: of all lines, or of a sample that a hash selects.
 
 #include <array>
 #include <cstddef>
@@ -13,18 +12,18 @@
 
 namespace address_trace {
 
-/// The last few lines stand in a list, and most references end there. What leaves it gets the next
-/// place in a row of marks, which are counted by a tree of sums. So a place in the row is as recent
-/// as the line's last use, and those in the list are more recent than all in the row.
+/// The most recent lines are in a list, where most references end. A line that leaves the list gets
+/// the next place in a row of marks, which a tree of sums counts. So a place in the row is as
+/// recent as the line's last use, and the lines in the list are more recent than all in the row.
 class recent_lines {
 public:
     static constexpr std::size_t listed = 16;
 
     struct last_use {
-        bool known = false;      ///< it is in the list, or in the sample
+        bool known = false;      ///< it is in the list or in the sample
         bool before = false;     ///< it was used before
-        std::uint32_t list = 0;  ///< others since, as far as they are in the list
-        std::uint64_t row = 0;   ///< the same in the row: of the sample
+        std::uint32_t list = 0;  ///< other lines since then, counting those in the list
+        std::uint64_t row = 0;   ///< the same for the row, in the sample
     };
 
     recent_lines() : slots_(smallest), marks_(smallest / 64), sums_(smallest / 64 + 1) {
@@ -46,7 +45,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return known_; }
     /// Of all lines, one in so many is in the sample.
     [[nodiscard]] std::uint64_t one_in() const noexcept { return std::uint64_t{1} << halvings_; }
-    /// Half of the sample is left. Linear time.
+    /// Halves the sample. Linear time.
     void halve();
 
     [[nodiscard]] static std::uint64_t hash(std::uint64_t line) noexcept {

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Which references of a trace are analysed.
+/// @file Selects the references of a trace that are analysed.
 
 #include <cstdint>
 #include <string>
@@ -20,9 +19,9 @@ namespace address_trace {
 using trace_ring::reference;
 using trace_ring::reference_kind;
 
-/// All of them; or those from where any thread begins the function `from` to where one begins the
-/// function `to`, and again; of these not the first `skip`, and at most `window` more. Where other
-/// threads are then is known to within a record's references.
+/// Selects all references; or those from each time any thread enters the function `from` to the
+/// next time one enters the function `to`. Of these it skips the first `skip`, and takes at most
+/// `window`. The position of other threads at these times is known to within a record's references.
 class reference_choice {
 public:
     static constexpr std::uint64_t everything = ~std::uint64_t{0};
@@ -46,13 +45,13 @@ public:
         if (!wanted_.from.empty()) add(begins_, code.entries(in, wanted_.from));
         if (!wanted_.to.empty()) add(ends_, code.entries(in, wanted_.to));
     }
-    /// A function that was not found in any object; empty: there is none.
+    /// A function that was not found in any object; empty: all were found.
     [[nodiscard]] std::string missing() const {
         if (!wanted_.from.empty() && begins_.empty()) return wanted_.from;
         return !wanted_.to.empty() && ends_.empty() ? wanted_.to : std::string();
     }
 
-    /// Whether this one is analysed, which comes after those before. Constant time on average.
+    /// Whether the next reference is analysed. Constant time on average.
     [[nodiscard]] bool takes(const reference& each) {
         if (each.kind == reference_kind::block) {
             if (is_between_ && ends_.count(each.site) != 0) is_between_ = false;

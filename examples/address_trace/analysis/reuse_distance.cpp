@@ -14,10 +14,10 @@ namespace {
     return static_cast<std::size_t>(std::bit_width(distance));
 }
 
-// Caches of as many lines or fewer: nothing of theirs is left to chance.
+// Caches of at most this many lines: their results are exact.
 constexpr std::size_t last_known_power = std::bit_width(recent_lines::listed) - 1;
 
-/// What chance does to the sum of the parts of a sample, as far as it shows in them.
+/// The error of a sum over the parts of a sample, estimated from the differences between the parts.
 template <std::size_t Parts>
 [[nodiscard]] double standard_error_of_sum(const std::array<double, Parts>& of) {
     constexpr auto count = static_cast<double>(Parts);
@@ -63,7 +63,7 @@ distance_histogram reuse_distance::result() const {
     distance_histogram out;
     out.references = static_cast<double>(references_);
     out.one_in = lines_.one_in();
-    double far = out.references;  // what is not in near_
+    double far = out.references;  // references that are not in near_
     for (std::size_t i = 0; i < near_.size(); ++i) far -= static_cast<double>(near_[i]);
 
     std::array<double, parts> all{},
@@ -84,8 +84,8 @@ distance_histogram reuse_distance::result() const {
         out.error[power] = out.exact() ? 0 : standard_error_of_sum(missed);
         for (std::size_t part = 0; part < parts; ++part) missed[part] += far_[part][power];
     }
-    // What the sample has too little of, by the number of those that are far, is left to the least
-    // distance that is: there are the lines used most.
+    // The sample's deficit, relative to the number of far references, is assigned to the smallest
+    // far distance, where the most used lines are.
     out.again[0] = static_cast<double>(near_[0]);
     for (std::size_t power = 1; power < buckets; ++power) {
         out.missed[power] = std::min(out.missed[power], out.missed[power - 1]);

@@ -3,13 +3,12 @@
 #pragma once
 
 /// @file
-/// Reuse distances: how many other lines are used before a line is used again. A cache of n lines
-/// that can lie anywhere in it, of which the least recently used leaves, misses what comes back at
-/// a distance of n or more, and what comes for the first time.
+/// Reuse distances: how many other lines are used before a line is used again. A fully associative
+/// LRU cache of n lines misses references with a distance of n or more, and first uses.
 ///
-/// Exact as long as no more than `most_lines` lines were used. From then on it looks closely at a
-/// half of the lines, a quarter and so on, chosen by a hash, so memory is bounded whatever the
-/// program does: some 50 bytes for each of `most_lines`. Distances less than 16 stay exact.
+/// The result is exact until more than `most_lines` lines have been used. From then on only a half
+/// of the lines, a quarter and so on, selected by a hash, are tracked. Memory is bounded for any
+/// program, at about 50 bytes for each of `most_lines`. Distances below 16 remain exact.
 
 #include <algorithm>
 #include <array>
@@ -26,20 +25,20 @@ struct distance_histogram {
     static constexpr std::size_t buckets = 65;
 
     double references = 0;
-    double first = 0;  ///< uses of a line; the rest are in `again`
+    double first = 0;  ///< first uses of a line; the other uses are in `again`
     std::array<double, buckets> again{};
-    std::uint64_t one_in = 1;  ///< the share of the lines that was looked at
+    std::uint64_t one_in = 1;  ///< one in this many lines was tracked
 
     std::array<double, buckets> missed{};  ///< by caches of 1, 2, 4, 8, ... lines
     std::array<double, buckets> error{};   ///< of `missed`, see standard_error
 
     [[nodiscard]] bool exact() const noexcept { return one_in == 1; }
-    /// Of references, those that a cache of 2^power lines misses.
+    /// The share of references that a cache of 2^power lines misses.
     [[nodiscard]] double miss_ratio(std::size_t power) const noexcept {
         return references == 0 ? 0 : missed[std::min(power, buckets - 1)] / references;
     }
-    /// Of that ratio: by chance it is wrong by more than twice as much in one case of twenty. As
-    /// far as the sample itself can tell, by how much its parts differ.
+    /// The standard error of that ratio: the error exceeds twice this value in one case of twenty.
+    /// Estimated from the differences between parts of the sample.
     [[nodiscard]] double standard_error(std::size_t power) const noexcept {
         return references == 0 ? 0 : error[std::min(power, buckets - 1)] / references;
     }
@@ -62,7 +61,7 @@ public:
 private:
     static constexpr std::size_t buckets = distance_histogram::buckets;
     static constexpr std::size_t parts = 32;  // of the sample
-    // Of what is not near, by distance; the last are those used for the first time.
+    // For far references, by distance; the last element counts first uses.
     using counts = std::array<double, buckets + 1>;
 
     void use(std::uint64_t line);

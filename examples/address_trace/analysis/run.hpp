@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What analyses are fed with: references of one thread, in their order.
+/// @file The input of analyses: references of one thread, in order.
 
 #include <cstdint>
 #include <span>
@@ -13,23 +12,23 @@
 
 namespace address_trace {
 
-/// As they come out of a record.
+/// As unpacked from a record.
 struct reference_run {
     std::uint32_t thread = 0;
     std::uint64_t time = 0;  ///< of the record
     std::span<const reference> all;
 };
 
-/// One reference whose site has a number.
+/// A reference whose site has a number.
 struct sited_reference : site_use {
-    std::uint64_t address = 0;  ///< of a block: where its code is
+    std::uint64_t address = 0;  ///< for a block: the address of its code
 
     [[nodiscard]] bool is_data() const noexcept { return trace_ring::is_data(kind); }
-    /// Whether it stores: atomic updates do, too.
+    /// Whether it stores. Atomic updates do.
     [[nodiscard]] bool is_store() const noexcept {
         return kind == reference_kind::store || kind == reference_kind::update;
     }
-    /// Whether a processor takes the line from all others for it.
+    /// Whether it makes a processor take the line from all others.
     [[nodiscard]] bool takes_line() const noexcept {
         return is_data() && kind != reference_kind::load;
     }
@@ -40,11 +39,11 @@ struct sited_run {
     std::uint64_t time = 0;
     site_id sites = 0;  ///< all numbers of sites are less
     std::span<const sited_reference> all;
-    line_moves::result moves{};  ///< if some analysis asked for them
+    line_moves::result moves{};  ///< if an analysis needs them
 };
 
-/// Something that is found out of references, all at once or in any number of runs: the results do
-/// not depend on where one run ends and the next of the same thread begins.
+/// A result computed from references, in one run or in several. It does not depend on how the
+/// references of a thread are divided into runs.
 class analysis {
 public:
     analysis() = default;

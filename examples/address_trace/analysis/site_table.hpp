@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The sites of a trace: each has a number, and how often it referenced something.
+/// @file The sites of a trace, with their numbers and the number of their references.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,18 +26,18 @@ struct site_use {
 };
 static_assert(sizeof(site_use) == 8);
 
-/// What a site does, and how often it did. A site that references in several ways, as a
-/// compare-and-exchange does, is as many.
+/// What a site does, and how often. A site that references in several ways, such as a
+/// compare-and-exchange, has several entries.
 struct site_count {
-    std::uint64_t site = 0;  ///< 0: of sites that have no number of their own
+    std::uint64_t site = 0;  ///< 0: for all sites without a separate number
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
     reference_kind kind = reference_kind::load;
-    std::uint32_t size = 0;  ///< of each reference; 0: they differ
+    std::uint32_t size = 0;  ///< of each reference; 0: sizes differ
 };
 
-/// Memory is bounded: there are `most` numbers at most, and what comes later shares one for each
-/// kind, with the site 0.
+/// Memory is bounded: there are at most `most` numbers. Later sites share one number per kind, with
+/// the site 0.
 class site_table {
 public:
     static constexpr site_id most_sites = (1U << 28) - 1;
@@ -58,7 +57,7 @@ public:
 
     /// All numbers are less.
     [[nodiscard]] site_id size() const noexcept { return next_; }
-    /// Whether each site has a number of its own.
+    /// Whether each site has a separate number.
     [[nodiscard]] bool complete() const noexcept { return complete_; }
     /// By their numbers.
     [[nodiscard]] std::vector<site_count> all() const {
@@ -75,15 +74,16 @@ public:
 private:
     static constexpr unsigned smallest_bits = 12;
     static constexpr std::size_t smallest = std::size_t{1} << smallest_bits;
-    static constexpr std::size_t slots_per_site = 4;  // at least, so that most are found at once
+    static constexpr std::size_t slots_per_site = 4;  // at least, so that most look-ups succeed at
+                                                      // the first slot
     static constexpr auto no_kind = static_cast<reference_kind>(0xF);
 
     struct slot {
         std::uint64_t site = 0;
         std::uint64_t count = 0;
-        site_use use{0, no_kind, 0};  // its size is that of the first reference
+        site_use use{0, no_kind, 0};  // with the size of the first reference
         bool sizes_differ = false;
-        std::uint64_t more_bytes = 0;  // than all of that size; modulo 2^64
+        std::uint64_t more_bytes = 0;  // beyond a uniform size; modulo 2^64
 
         [[nodiscard]] bool is_free() const noexcept { return use.kind == no_kind; }
         [[nodiscard, gnu::always_inline]] bool is(reference_kind kind,

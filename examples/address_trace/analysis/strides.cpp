@@ -30,7 +30,7 @@ void strides::take(const sited_run& run) {
     }
 }
 
-// The first is the heaviest, so that most are found at once.
+// The first stride is the heaviest, so most are found there.
 void strides::note(state& of, std::int64_t stride) noexcept {
     candidate* room = nullptr;
     for (candidate& each : of.all) {

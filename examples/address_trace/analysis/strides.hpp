@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Strides: by how much the address differs from that of the same site's last load or store, by
-/// the same thread without another in between. For each site the strides that come most often, in
-/// constant memory: four, of which one is forgotten when others have come as often as it.
+/// @file Strides: the difference between the address of a load or store and the address of the same
+/// site's previous one, in the same thread and run. Keeps each site's most frequent strides in
+/// constant memory: four of them, one of which is dropped when others have been as frequent.
 
 #include <array>
 #include <cstddef>
@@ -16,14 +15,14 @@
 
 namespace address_trace {
 
-/// What a site's strides are like.
+/// The kind of a site's strides.
 enum class stride_kind : std::uint8_t {
     single,     ///< there are none, or few
     same,       ///< the same address again
-    next,       ///< by what is loaded or stored: an array from one end to the other
+    next,       ///< the size of the reference: an array from one end to the other
     near,       ///< less than a line apart
-    far,        ///< more: of structures, rows
-    irregular,  ///< no stride has half
+    far,        ///< more: structures, rows
+    irregular,  ///< no stride makes up half
 };
 inline constexpr std::size_t stride_kinds = 6;
 
@@ -31,7 +30,7 @@ struct site_strides {
     site_id site = 0;
     std::uint64_t strides = 0;  ///< that there were
     std::int64_t most = 0;      ///< the one that came most often
-    std::uint64_t times = 0;    ///< that it came, at least: a fifth of all may be missing
+    std::uint64_t times = 0;    ///< its count, at least: up to a fifth of all may be missing
 
     [[nodiscard]] double share() const noexcept {
         return strides == 0 ? 0 : static_cast<double>(times) / static_cast<double>(strides);
@@ -53,8 +52,8 @@ private:
 
     struct candidate {
         std::int64_t stride = 0;
-        std::uint64_t times = 0;   // it came, since it is one
-        std::uint64_t weight = 0;  // less one for each other that found no room
+        std::uint64_t times = 0;   // count since it is listed
+        std::uint64_t weight = 0;  // minus one for each other stride that found no room
     };
     struct state {
         std::uint64_t address = 0;

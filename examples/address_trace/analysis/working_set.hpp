@@ -2,10 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The working set over time: how many different lines and pages are loaded from or stored to in
-/// intervals of as many references each. To within 1.6 % (standard error), in 4 MiB: when there
-/// are too many intervals they are joined in pairs, which loses nothing.
+/// @file The working set over time: how many distinct lines and pages are loaded from or stored to
+/// in intervals of equal numbers of references. The standard error is 1.6 %, and the memory 4 MiB:
+/// if there are too many intervals, they are joined in pairs, which loses nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +17,8 @@ namespace address_trace {
 
 struct working_set_interval {
     std::uint64_t references = 0;  ///< loads and stores in it
-    std::uint64_t time = 0;        ///< of the run that it begins in
-    double lines = 0, pages = 0;   ///< different ones, about
+    std::uint64_t time = 0;        ///< of the run in which it begins
+    double lines = 0, pages = 0;   ///< estimated number of distinct ones
 };
 
 class working_set final : public analysis {

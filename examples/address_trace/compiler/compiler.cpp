@@ -30,7 +30,7 @@ using launching::path_of_program;
     return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-/// What the arguments of a compiler ask for, as far as it matters here.
+/// What the arguments of a compiler request, as far as it matters here.
 class request {
 public:
     explicit request(std::span<const std::string> arguments) {
@@ -54,8 +54,8 @@ public:
         if (has_input && only_headers) links = false;
     }
 
-    bool links = true;       // of what comes in, something that can run is made
-    bool is_program = true;  // and that is a program as usual
+    bool links = true;       // the inputs are linked to something executable
+    bool is_program = true;  // and that is a regular program
     bool is_library = false;
     bool has_input = false;
     bool bits_32 = false;
@@ -77,7 +77,7 @@ private:
     }
 
     bool only_headers = true;
-    std::string_view language{};  // -x: of the files that follow, whatever their names
+    std::string_view language{};  // -x: for the files that follow, overriding their names
 
     static constexpr std::array<std::string_view, 8> not_linking{
         "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "--help"};
@@ -106,7 +106,7 @@ private:
     return path_of_program(with_version).empty() ? name : with_version;
 }
 
-/// Whether a compiler says that it is that clang.
+/// Whether a compiler reports that it is that clang.
 [[nodiscard]] bool can_load_pass(const std::string& compiler) {
     std::string quoted = "'";
     for (const char c : compiler) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -125,7 +125,7 @@ private:
         const fs::path at = own / folder / name;
         if (fs::exists(at)) return fs::weakly_canonical(at).string();
     }
-    throw std::runtime_error(name + " is neither beside this program (" + own.string() +
+    throw std::runtime_error(name + " is neither next to this program (" + own.string() +
                              ") nor in ../" TRACE_RING_LIBRARY_FOLDER "/trace_ring");
 }
 
@@ -151,21 +151,22 @@ std::vector<std::string> compiler_command(const compiler_settings& with,
     if (is.bits_32) throw std::runtime_error("-m32: programs of 32 bits are not traced");
     if (!is.sanitizer.empty())
         throw std::runtime_error(
-            is.sanitizer + ": a sanitizer's own references cannot be told from the program's");
-    // First, so that what the program's own build says of the same counts.
+            is.sanitizer +
+            ": a sanitizer's own references cannot be distinguished from the program's");
+    // First, so that the program's own options take precedence.
     std::vector<std::string> out{with.compiler, "-gline-tables-only", "-gdwarf-aranges",
                                  "-Qunused-arguments", "-fpass-plugin=" + with.pass};
     if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
     out.insert(out.end(), arguments.begin(), arguments.end());
     if (is.links && is.is_program && is.has_input) {
-        // The object is one, whatever language the program's sources are said to have. Libraries
-        // that are loaded later find the hooks in the program.
+        // "-x none": the object is an object, even if the program's sources have an explicit
+        // language. Libraries that are loaded later find the hooks in the program.
         // no count: a word of compilers
         out.insert(out.end(),
                    {"-x", "none", with.object, "-Wl,--export-dynamic-symbol=__trace_ring_*",
                     "-Wl,--export-dynamic-symbol=__cyg_profile_func_*", "-lstdc++"});
     }
-    // A library finds the hooks in the program, also if it is linked with -z defs.
+    // A library finds the hooks in the program, even if it is linked with -z defs.
     if (is.links && is.is_library) out.emplace_back("-Wl,--unresolved-symbols=ignore-all");
     return out;
 }

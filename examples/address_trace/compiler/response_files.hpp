@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Arguments that builds pass in files, because a command can only be so long.
+/// @file Arguments that builds pass in files, because commands have a limited length.
 
 #include <span>
 #include <string>
@@ -11,8 +10,8 @@
 
 namespace address_trace {
 
-/// The arguments with the contents of each `@file` in its place, as GNU's programs and clang read
-/// them. A file that cannot be read stays what it is.
+/// Replaces each `@file` by the contents of the file, as GNU's programs and clang do. The argument
+/// of a file that cannot be read remains unchanged.
 [[nodiscard]] std::vector<std::string> expand_response_files(
     std::span<const std::string> arguments);
 

@@ -91,8 +91,8 @@ private:
                            one_.mnemonic != ZYDIS_MNEMONIC_XOR;
         return out;
     }
-    /// What a hook's arguments were before its call is of no use behind it: so whatever writes them
-    /// since the call or branch before it is there for the hook.
+    /// A hook's arguments are not used after its call. So instructions that write them between the
+    /// previous call or branch and the hook belong to the hook.
     static void note_arguments(pieces& all) {
         constexpr ZydisRegister registers[] = {ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI,
                                                ZYDIS_REGISTER_RDX};
@@ -113,15 +113,16 @@ private:
     std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands_{};
 };
 
-/// Where each block's instructions begin, by the numbers of its hooks, and where the last ends.
+/// The indexes at which the instructions of each block begin, by the numbers of the hooks, and
+/// where the last block ends.
 [[nodiscard]] std::vector<std::size_t> divide(const pieces& all,
                                               std::span<const std::size_t> hooks) {
     std::vector<std::size_t> out{0};
     for (std::size_t i = 1; i < hooks.size(); ++i) {
         std::size_t at = hooks[i];
         while (at > hooks[i - 1] + 1 && all[at - 1].is != piece::kind::branch) --at;
-        // Without a branch one block goes on to the next: there its instructions are not told apart
-        // from those that the other ends with.
+        // If there is no branch, one block continues into the next. Its instructions cannot be
+        // distinguished there from the last ones of the other block.
         out.push_back(at > hooks[i - 1] + 1 ? at : hooks[i]);
     }
     out.push_back(all.size());
@@ -144,7 +145,7 @@ struct placed_block {
     const auto parts = divide(all, hooks);
     std::vector<placed_block> out;
     for (std::size_t block = 0; block < hooks.size(); ++block) {
-        // What aligns a block is not run.
+        // The padding that aligns a block is not executed.
         std::size_t first = parts[block], last = parts[block + 1];
         while (first < last && all[first].is == piece::kind::nop) ++first;
         while (last > first && all[last - 1].is == piece::kind::nop) --last;
@@ -163,8 +164,8 @@ struct placed_block {
     return out;
 }
 
-/// What a function may be called: as the linker has it, and as C++ does, without its arguments,
-/// what it returns, and the arguments of its template.
+/// The names of a function: the linker symbol, and the C++ name without its arguments, its result,
+/// and its template arguments.
 [[nodiscard]] std::set<std::string> names_of(const std::string& linked) {
     std::set<std::string> out{linked};
     std::string text = symbols::demangle(linked.c_str());
@@ -246,7 +247,7 @@ code_layout::object_code& code_layout::code_of(const loaded_module& module) {
 }
 
 std::optional<block_code> code_layout::find(std::uint64_t site) {
-    // What was loaded last is there.
+    // The module that was loaded last is the valid one.
     for (auto module = modules_.rbegin(); module != modules_.rend(); ++module) {
         if (site < module->start || site >= module->end) continue;
         const object_code& code = code_of(*module);

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The code of blocks, as it would lie without hooks: so that caches of code can be simulated.
+/// @file The code of blocks at the addresses that it would have without hooks, for the simulation
+/// of instruction caches.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,33 +20,33 @@ namespace address_trace {
 
 using symbols::loaded_module;
 
-/// What is fetched when a block runs. Its address is one of the program in memory if hooks took no
-/// room: what calls of hooks and their arguments take is left out, and functions begin at multiples
-/// of 16.
+/// The code that is fetched when a block runs. Its address is the one that it would have in memory
+/// if hooks took no room: calls of hooks and the instructions for their arguments are removed, and
+/// functions begin at multiples of 16.
 struct block_code {
     std::uint64_t address = 0;
     std::span<const std::uint8_t> lengths{};  ///< in bytes, of its instructions
 };
 
-/// A function's instructions are divided among its blocks: each has those around its hook, from
-/// behind the last branch before it to the last branch behind it. All of them are taken to run when
-/// the block does; what compilers put into one block with branches of their own, as a choice
-/// between two values, is fetched on both ways.
+/// Divides a function's instructions among its blocks: each block has the instructions around its
+/// hook, from the last branch before it to the last branch after it. All of them are assumed to run
+/// when the block does. If the compiler generates branches within one block, such as a choice
+/// between two values, both ways are fetched.
 ///
-/// What else is there because of hooks stays: registers that are saved around them.
+/// Other effects of hooks remain: registers that are saved around their calls.
 class code_layout {
 public:
-    /// An object of the program. Its file is read when a site in it is asked for first.
+    /// An object of the program. Its file is read at the first request for one of its sites.
     void add(const loaded_module& module) { modules_.push_back(module); }
 
-    /// The block whose hook returns to `site`, valid as long as this; nothing: its object is not
-    /// known (yet), or its file cannot be read or is another one by now, or the block is not found
-    /// in it. Constant time after the first one of an object, which is linear in its code.
+    /// The block whose hook returns to `site`, valid as long as this object. Empty: the object is
+    /// not (yet) known, its file cannot be read or has changed, or the block is not found in it.
+    /// Constant time after the first request for an object, which is linear in its code.
     [[nodiscard]] std::optional<block_code> find(std::uint64_t site);
 
-    /// Where the hooks of the first blocks of functions of this name return to, in one object. The
-    /// name may be the linker's, or C++'s with or without arguments. Linear in the code and the
-    /// symbols.
+    /// The return addresses of the hooks of the first blocks of functions with this name, in one
+    /// object. The name may be the linker symbol, or the C++ name with or without arguments. Linear
+    /// in the code and the symbols.
     [[nodiscard]] std::vector<std::uint64_t> entries(const loaded_module& in,
                                                      const std::string& name);
 

@@ -35,7 +35,7 @@ private:
 
 std::string data_owners::find(std::uint64_t address, std::uint64_t bytes, const text_of& text) {
     names out;
-    // What was loaded last is there.
+    // The module that was loaded last is the valid one.
     for (auto module = modules_.rbegin(); module != modules_.rend(); ++module) {
         if (address < module->start || address >= module->end) continue;
         const std::uint64_t from = address - module->bias, to = from + bytes;
@@ -78,7 +78,7 @@ const data_owners::object_variables& data_owners::variables_of(const loaded_modu
                            symbols::demangle(std::string(name).c_str())});
         });
     }
-    // A symbol is in both tables; and one of several names at the same place will do.
+    // A symbol may be in both tables, and one of several names for a place is enough.
     std::ranges::stable_sort(out, {}, &variable::begin);
     const auto is_same = [](const variable& a, const variable& b) {
         return a.begin == b.begin && a.end == b.end;

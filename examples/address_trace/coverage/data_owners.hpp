@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Whose the memory at an address is: variables of a program or library, a block of an allocator,
+/// @file The owner of the memory at an address: a variable of a program or library, a heap block,
 /// or a thread's stack.
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace address_trace {
 class data_owners {
 public:
     data_owners() = default;
-    /// `allocated` may be null, and is valid as long as this.
+    /// `allocated` may be null. It must outlive this object.
     data_owners(std::span<const loaded_module> modules, std::span<const stack_range> stacks,
                 const allocations* allocated)
         : modules_(modules.begin(), modules.end()),
@@ -31,11 +30,11 @@ public:
     /// As text, of a site.
     using text_of = std::function<std::string(site_id)>;
 
-    /// What has a byte in [address, address + bytes), at most three and how many more there are:
-    /// "counter, sums+8" of variables, "4.0 KiB of make_rows rows.c:12, +64" of what was allocated,
-    /// "stack of thread 4711". Empty: it is not known, as of what code without hooks has allocated.
-    /// Linear in the modules, stacks, and the variables of an object; its file is read when it is
-    /// asked for first.
+    /// The owners of bytes in [address, address + bytes), at most three and the number of further
+    /// ones: "counter, sums+8" for variables, "4.0 KiB of make_rows rows.c:12, +64" for a heap
+    /// block, "stack of thread 4711". Empty: unknown, for example allocated by code without hooks.
+    /// Linear in the modules, stacks, and the variables of an object, whose file is read at the
+    /// first request.
     [[nodiscard]] std::string find(std::uint64_t address, std::uint64_t bytes, const text_of& text);
 
 private:

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Where the code of a program or library calls hooks.
+/// @file Finds the calls of hooks in the code of a program or library.
 
 #include <algorithm>
 #include <cstdint>
@@ -23,11 +22,11 @@ struct hook {
     std::uint8_t arguments = 0;
 };
 
-/// The addresses that calls of hooks go to: the hooks themselves, and in libraries the stubs that
-/// lead there; and the words from which such addresses are loaded.
+/// The addresses that calls of hooks go to: the hooks themselves and, in libraries, the stubs that
+/// lead to them; and the words from which such addresses are loaded.
 struct hook_addresses {
     std::map<std::uint64_t, hook> targets, words;
-    /// Symbols of the tracing itself, whose code is none of the program's.
+    /// Symbols of the tracing itself, whose code does not belong to the program.
     std::set<std::uint64_t> own_functions;
 };
 
@@ -48,7 +47,7 @@ struct function_starts {
     std::string unknown;  ///< why there are none; empty: they are known
 };
 
-/// According to the table that unwinders search.
+/// From the table that unwinders search.
 [[nodiscard]] function_starts find_functions(const object_file& in);
 
 /// The calls of hooks that return to (from, until].

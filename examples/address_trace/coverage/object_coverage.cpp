@@ -21,7 +21,7 @@ namespace {
     const object_file file(module.path);
     out.unknown = file.problem(module.build_id);
     if (!out.unknown.empty()) return out;
-    // What has no code, as a library of pictures has none, has no functions either.
+    // An object without code, such as a library of pictures, has no functions either.
     const bool has_code = std::ranges::any_of(file.sections(), &section::is_code);
     auto functions = find_functions(file);
     if (has_code || file.sections().empty()) out.unknown = std::move(functions.unknown);
@@ -31,7 +31,7 @@ namespace {
     const auto calls = hook_calls(file, hooks);
     for (const section& each : file.sections()) {
         if (!each.is_code() || each.is_stubs()) continue;
-        out.bytes += each.bytes.size();  // also what is code of no function
+        out.bytes += each.bytes.size();  // including code outside of functions
         each_function(each, starts, [&](std::uint64_t from, std::uint64_t until) {
             if (hooks.own_functions.count(from) != 0) {
                 out.bytes -= until - from;

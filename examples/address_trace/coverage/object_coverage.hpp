@@ -3,11 +3,11 @@
 #pragma once
 
 /// @file
-/// How much of the code that a program had in memory calls the hooks: what the rest references is
+/// How much of the code that a program had in memory calls the hooks. References by other code are
 /// not in the trace.
 ///
-/// A function is what the object's unwind table has an entry for, so that it needs no symbols; one
-/// that calls a hook directly has hooks. The hooks themselves are not counted.
+/// A function is an entry of the object's unwind table, so no symbols are needed. A function that
+/// calls a hook directly counts as hooked. The hooks themselves are not counted.
 
 #include <cstdint>
 #include <span>
@@ -23,19 +23,20 @@ struct object_coverage {
     std::string path{};
     std::uint64_t functions = 0, hooked_functions = 0;
     std::uint64_t bytes = 0, hooked_bytes = 0;  ///< of code
-    std::string unknown{};                      ///< why nothing else is known; empty: it is
+    std::string unknown{};                      ///< why nothing else is known; empty: it is known
 };
 
-/// Of each object that was loaded, those with hooks first. What cannot be read, has another build
-/// id by now, or no table of functions, is there with the reason. Linear in the code of objects
-/// that know hooks.
+/// The coverage of each loaded object, those with hooks first. An object that cannot be read, has a
+/// different build id now, or has no table of functions is listed with the reason. Linear in the
+/// code of objects that know hooks.
 [[nodiscard]] std::vector<object_coverage> find_coverage(std::span<const loaded_module> modules);
 
-/// "libx.so (it has no table of functions, .eh_frame_hdr) and 2 more": those of which nothing is
-/// known. Empty: there are none.
+/// "libx.so (it has no table of functions, .eh_frame_hdr) and 2 more": objects with unknown
+/// coverage. Empty: none.
 [[nodiscard]] std::string describe_unknown(std::span<const object_coverage> all);
 
-/// "3.1 KiB of 9.0 KiB of code, 12 of 40 functions, in 1 of 5 objects", and what is not known.
+/// "3.1 KiB of 9.0 KiB of code, 12 of 40 functions, in 1 of 5 objects", and the objects with
+/// unknown coverage.
 [[nodiscard]] std::string describe(std::span<const object_coverage> all);
 
 }  // namespace address_trace

@@ -30,7 +30,7 @@ using bytes_view = std::span<const std::uint8_t>;
 struct section {
     std::string_view name;
     GElf_Shdr head{};
-    bytes_view bytes;  // none of a section that is not in the file
+    bytes_view bytes;  // empty for a section that is not in the file
 
     [[nodiscard]] bool is_code() const {
         return (head.sh_flags & SHF_EXECINSTR) != 0 && !bytes.empty();
@@ -38,11 +38,11 @@ struct section {
     [[nodiscard]] bool is_stubs() const { return name.starts_with(".plt"); }
 };
 
-/// A file in memory. Throws nothing: what cannot be read is not there.
+/// A file in memory. Does not throw: parts that cannot be read are missing.
 class object_file {
 public:
     explicit object_file(const std::string& path)
-        // Not a pipe, which would be waited for.
+        // Opening a pipe would block.
         : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         if (!fd_) {
             unreadable_ = "its file cannot be opened: " + std::generic_category().message(errno);
@@ -69,7 +69,7 @@ public:
             sections_.push_back(made);
         }
     }
-    /// Why it is not the file of that build id; empty: it is.
+    /// Why it is not the file with that build id; empty: it is.
     [[nodiscard]] std::string problem(const std::string& id) const {
         if (!unreadable_.empty()) return unreadable_;
         return build_id() == id ? "" : "its file is another one by now";

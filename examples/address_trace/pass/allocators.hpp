@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Calls that allocate memory: so that a reference can be traced back to who allocated what it
-/// references.
+/// @file Recognizes calls that allocate memory, so that references can be attributed to
+/// allocations.
 
 #include <llvm/ADT/StringSwitch.h>
 #include <llvm/IR/Instructions.h>
@@ -13,14 +12,14 @@
 
 namespace address_trace::pass {
 
-/// The numbers of the arguments that say how many bytes: their product.
+/// The indexes of the arguments whose product is the number of bytes.
 struct allocation_call {
     static constexpr unsigned none = ~0U;
     unsigned size, count = none;
 };
 
-/// Of a function of libc or of the C++ runtime that returns the memory, or one that is declared so
-/// (`alloc_size`); nothing: it is none.
+/// For a function of libc or of the C++ runtime that returns memory, or one declared `alloc_size`;
+/// empty for others.
 [[nodiscard]] inline std::optional<allocation_call> allocation_call_of(const llvm::CallBase& call) {
     if (!call.getType()->isPointerTy()) return std::nullopt;
     const llvm::Function* const callee = call.getCalledFunction();

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Makes the calls of the hooks.
+/// @file Inserts calls of the hooks.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
@@ -26,7 +25,7 @@ public:
           mask_(llvm::Type::getInt64Ty(module.getContext())) {}
 
     void block(llvm::Instruction& before) { call(before, "block", {}); }
-    /// Something whose references are not known is about to run.
+    /// An instruction whose references are unknown is about to run.
     void unseen(llvm::Instruction& before) { call(before, "unseen", {}); }
 
     void access(llvm::Instruction& before, kind is, llvm::Value* address, std::uint64_t size) {
@@ -48,7 +47,7 @@ public:
             before, std::string(name_of(is)) + "_range",
             {pointer(before, address), llvm::IRBuilder<>(&before).CreateZExtOrTrunc(bytes, size_)});
     }
-    /// After a compare and exchange: whether it stored is known then.
+    /// After a compare and exchange, when it is known whether it stored.
     void compare(llvm::AtomicCmpXchgInst& at, std::uint64_t size) {
         llvm::Instruction& next = *at.getNextNode();
         llvm::IRBuilder<> make(&next);
@@ -64,7 +63,7 @@ public:
         if (count != nullptr) bytes = make.CreateMul(bytes, make.CreateZExtOrTrunc(count, size_));
         call(next, "allocated", {pointer(next, memory), bytes});
     }
-    /// Adds a constructor that says that the module's code is there.
+    /// Adds a constructor that reports that the module's code is loaded.
     [[nodiscard]] llvm::Function& loaded() {
         llvm::LLVMContext& context = module_.getContext();
         auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
@@ -127,7 +126,8 @@ private:
                                         llvm::FunctionType::get(make.getVoidTy(), types, false));
         llvm::CallInst* const made = make.CreateCall(hook, arguments);
         made->addFnAttr(llvm::Attribute::NoUnwind);
-        // A jump to the hook would have it return to this function's caller, whose site it is not.
+        // A jump to the hook would make it return to this function's caller, and so report the
+        // wrong site.
         made->setTailCallKind(llvm::CallInst::TCK_NoTail);
         made->setDebugLoc(location_of(before));
     }

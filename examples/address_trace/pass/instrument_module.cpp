@@ -69,7 +69,7 @@ public:
 private:
     void begin_block(llvm::BasicBlock& block) {
         const auto at = block.getFirstInsertionPt();
-        if (at == block.end()) return;  // only a catchswitch can stand there
+        if (at == block.end()) return;  // only a catchswitch can be there
         llvm::Instruction* first = &*at;
         while (llvm::isa<llvm::AllocaInst>(first)) first = first->getNextNode();
         calls_.block(*first);
@@ -104,7 +104,7 @@ private:
         if (address->isSwiftError()) return;  // a register
         calls_.access(before, is, address, size.getFixedSize());
     }
-    /// x86-64's is two numbers of 4 bytes and two pointers, but for functions of Windows.
+    /// On x86-64, two numbers of 4 bytes and two pointers, except for Windows functions.
     [[nodiscard]] std::uint64_t va_list_bytes() const {
         return in_.getCallingConv() == llvm::CallingConv::Win64 ? 8 : 24;
     }
@@ -152,7 +152,7 @@ private:
         llvm::Instruction* next = nullptr;
         if (auto* const invoke = llvm::dyn_cast<llvm::InvokeInst>(&call)) {
             llvm::BasicBlock* to = invoke->getNormalDest();
-            // Where others come from there, too, it is not known that the call was made.
+            // If other branches also lead there, control may arrive without the call.
             if (to->getSinglePredecessor() == nullptr) to = llvm::SplitEdge(call.getParent(), to);
             next = &*to->getFirstInsertionPt();
         } else {
@@ -179,8 +179,8 @@ private:
                          next, call.getArgOperand(2), nullptr);
     }
 
-    /// Whether the instruction that an intrinsic stands for may reference memory of the program:
-    /// those of a target that do something to memory, but for what only the processor sees.
+    /// Whether an intrinsic's instruction may reference memory of the program: a target-specific
+    /// one that affects memory, unless only the processor sees that effect.
     [[nodiscard]] static bool may_reference(const llvm::IntrinsicInst& call) {
         const llvm::StringRef name = call.getCalledFunction()->getName();
         const bool of_target = call.getCalledFunction()->isTargetIntrinsic();
@@ -192,8 +192,7 @@ private:
         });
     }
 
-    /// Its operands in memory, first those that it loads. What else it does to memory cannot be
-    /// known.
+    /// Its operands in memory, loads first. Other effects on memory cannot be known.
     void instrument_assembler(llvm::CallBase& call) {
         const auto& text = *llvm::cast<llvm::InlineAsm>(call.getCalledOperand());
         unsigned argument = 0;

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// Inserts calls of the hooks (trace_ring/instrument/memory.hpp) into what a compiler has made of a
-/// source file: a call before each reference to memory, and at the beginning of each block.
+/// Inserts calls of the hooks (trace_ring/instrument/memory.hpp) into a compiled module: a call
+/// before each reference to memory, and at the beginning of each block.
 ///
-/// It is done last, when the optimizer has decided which references there are. Loads and stores
-/// become volatile, so that the code generator neither leaves one out nor narrows nor repeats it.
-/// So what is traced is what the program does.
+/// This is the last pass, when the optimizer has decided which references there are. Loads and
+/// stores become volatile, so that the code generator does not remove, narrow or repeat them. So
+/// the trace has exactly the program's references.
 
 namespace llvm {
 class Module;

@@ -61,7 +61,7 @@ void indexed(llvm::IntrinsicInst& call, hooks& calls, kind is, llvm::Value* base
     return is_fixed(value) && value->getType()->getScalarType()->isIntegerTy(1);
 }
 
-/// x86's instructions, by their names: what they are called with tells the rest.
+/// x86's instructions, by name. Their arguments determine the rest.
 [[nodiscard]] bool instrument_x86(llvm::IntrinsicInst& call, hooks& calls,
                                   const llvm::DataLayout& layout) {
     llvm::StringRef name = call.getCalledFunction()->getName();

@@ -10,12 +10,12 @@
 /// | lackey | ` L addr,8`  | ` S addr,8`  | ` M addr,8`         | `I  addr,1`|
 /// | din    | `0 addr`     | `1 addr`     | `0 addr`, `1 addr`  | `2 addr`   |
 ///
-/// Addresses are hexadecimal; lackey's have eight digits at least, as valgrind writes them. lackey
-/// has a line for each instruction and its length; here there is one for each block, with the
-/// length 1, as where a block ends is not known. Its ` M`, of instructions that load and store, is
-/// a load and a store here, but for atomic ones. A compare-and-exchange that failed is a load. What
-/// begins and ends a function has no line. Threads are not told apart, as neither format does: a
-/// run of one stands after a run of another.
+/// Addresses are hexadecimal; in lackey format they have at least eight digits, as valgrind writes
+/// them. valgrind's lackey prints a line for each instruction with its length. Here there is one
+/// for each block, with the length 1, because the end of a block is unknown. Its ` M`, for
+/// instructions that load and store, is a load and a store here, except for atomic ones. A failed
+/// compare-and-exchange is a load. Begins and ends of functions have no line. Neither format
+/// distinguishes threads: the runs of threads follow each other.
 
 #include <charconv>
 #include <cstddef>

@@ -13,7 +13,8 @@
 namespace address_trace {
 namespace {
 
-// Nothing of a trace is in it, and nothing may be loaded, whatever a trace holds.
+// The head contains nothing from a trace, and forbids loading anything, for any contents of a
+// trace.
 constexpr std::string_view page_head = R"page(<!DOCTYPE html>
 <html lang="en">
 <head>

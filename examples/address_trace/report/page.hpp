@@ -14,7 +14,7 @@
 
 namespace address_trace {
 
-/// Each picture stands above the table of its name, if there is one; the sources are the last.
+/// Each picture is placed above the table with its name, if there is one. The sources come last.
 [[nodiscard]] std::string make_page(const std::string& title, std::span<const table> tables,
                                     std::span<const picture> pictures, const source_lines& sources);
 

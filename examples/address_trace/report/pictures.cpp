@@ -55,7 +55,7 @@ public:
             "fill=\"{}\"><title>{}</title></rect>\n",
             x, y, width, height, colour, heap::escaped(says));
     }
-    /// Lines across the plot, and what they stand for beside it.
+    /// Horizontal grid lines, with their values at the left.
     void left_axis(const heap::axis& axis, const std::string& what) {
         for (const auto& mark : axis.marks) {
             const double y = top_margin + plot_height * (1 - mark.value / axis.top);
@@ -97,7 +97,7 @@ struct row {
     double first = 0, second = 0;
 };
 
-/// `names`: the width of what stands to the left.
+/// `names`: the width of the texts at the left.
 void draw_rows(canvas& out, std::span<const row> rows, double names) {
     double most = 0;
     for (const row& each : rows) most = std::max(most, each.first + each.second);
@@ -199,7 +199,7 @@ std::string draw_distances(const distance_histogram& of, std::uint64_t line) {
         out.bar(x + width * .12, bottom - high, width * .76, high, blue,
                 fmt::format("{} lines between: {} uses", from,
                             heap::count_text(static_cast<std::uint64_t>(of.again[power] + .5))));
-        // The size that misses all from the next distance on stands between the two.
+        // The size between the two, from which on the next distance misses.
         const double at = x + width;
         const auto y = [&](double share) {
             return bottom - plot_height * std::clamp(share, 0.0, 1.0);

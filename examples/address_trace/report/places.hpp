@@ -40,7 +40,8 @@ struct place {
 /// Asked once for each site.
 using place_of = std::function<place(std::uint64_t site)>;
 
-/// The objects of one process, added as they are loaded. A site belongs to what lay there last.
+/// The objects of one process, added in the order of loading. A site belongs to the last object
+/// that was loaded at its address.
 class loaded_objects {
 public:
     /// What an event `module` says.

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The analyses that were asked for, and their results where they were asked for.
+/// @file The selected analyses, and the output of their results.
 
 #include <cstdint>
 #include <fstream>

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The program's source with counts beside its lines, for the page.
+/// @file The program's source with counts next to its lines, for the page.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +24,8 @@ struct source_limits {
     std::size_t columns = 250;  ///< bytes of a line
 };
 
-/// Files and lines are in order of their misses in all caches. If there are none, it is that of
-/// their references. The sources are those that lie at their paths now.
+/// Files and lines are ordered by their misses in all caches, or by their references if there are
+/// no misses. The sources are read from their paths now.
 class source_lines {
 public:
     source_lines() = default;
@@ -36,8 +35,8 @@ public:
 
     /// No file of source is known.
     [[nodiscard]] bool empty() const noexcept { return files_.empty(); }
-    /// A section with the id `files`; empty without files. Whatever the sources and their names
-    /// hold, nothing of it is markup.
+    /// A section with the id `files`; empty without files. The contents of sources and their names
+    /// are escaped.
     [[nodiscard]] std::string as_html() const;
 
 private:

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// A file of source, whatever its path leads to.
+/// @file A source file, read safely from any path.
 
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace address_trace {
 namespace {
 
-/// Names of what was traced may hold anything.
+/// Names from the traced program may contain any characters.
 [[nodiscard]] std::string one_line(std::string text) {
     for (char& c : text) {
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
@@ -177,7 +177,7 @@ std::string as_json(const table& from) {
                                      {"columns", from.columns},
                                      {"rows", std::move(rows)},
                                      {"note", from.note}};
-    // Names of what was traced may hold anything.
+    // Names from the traced program may contain any characters.
     return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

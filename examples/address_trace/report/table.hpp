@@ -49,7 +49,7 @@ struct cell {
 
 struct table {
     std::string name;   ///< one word
-    std::string title;  ///< what stands above it
+    std::string title;  ///< printed above it
     std::vector<std::string> columns;
     std::vector<std::vector<cell>> rows;
     std::string note;  ///< what is to be known to read it; may be empty

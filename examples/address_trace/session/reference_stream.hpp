@@ -107,7 +107,7 @@ public:
     [[nodiscard]] const std::vector<stack_range>& stacks() const noexcept { return stacks_; }
 
 private:
-    /// One with bytes of its own.
+    /// A record with a copy of its bytes.
     struct waiting_record {
         explicit waiting_record(const references_record& of)
             : kept(of.bytes.begin(), of.bytes.end()), record(of) {

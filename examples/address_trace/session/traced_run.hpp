@@ -45,8 +45,8 @@ struct run_result {
     std::vector<stack_range> stacks;
 };
 
-/// References that hooks were called for, but that did not come, beyond those that are known to be
-/// lost; negative: more came. Of processes that still run, this cannot be told.
+/// Hook calls whose references did not arrive, beyond the known losses; negative: more arrived.
+/// Unknown for processes that are still running.
 [[nodiscard]] inline std::int64_t unexplained(const run_result& of) {
     if (of.counts_change) return 0;
     return static_cast<std::int64_t>(of.counts.calls - of.references - of.counts.lost_references);

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The x86 instructions that can leave the straight line: how long each is, and of what kind, on
-/// whatever machine the report is made. Source: the opcode map of the Intel SDM, volume 2.
+/// @file The x86 instructions that can branch, with their lengths and kinds. Works on any machine.
+/// Source: the opcode map of the Intel SDM, volume 2.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What a branch trace amounts to, as text.
+/// @file The reports on a branch trace, as text.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,7 @@ struct question {
     std::vector<std::uint32_t> threads;  ///< of these alone; empty: of all
 };
 
-/// "last", "edges", "calls", "blocks", "coverage=FUNCTION". False: it is none of them.
+/// "last", "edges", "calls", "blocks", "coverage=FUNCTION". Returns false for other texts.
 [[nodiscard]] bool parse_view(std::string_view text, question& into);
 
 struct answer {

@@ -94,7 +94,7 @@ private:
     struct early_branch {
         branch_kind kind{};
         std::uint64_t from = 0, to = 0;
-        bool cut = false;  ///< something else was told before it
+        bool cut = false;  ///< a record other than a branch came before it
     };
 
     struct told_module {
@@ -104,7 +104,8 @@ private:
         void add_to(process_code& code) const { code.add(start, end, offset, path); }
     };
 
-    /// Where the beginning was overwritten, what is told of a process first held before that, too.
+    /// If the beginning was overwritten, the first mappings of a process also apply to the branches
+    /// before them.
     void find_first_modules() {
         std::map<std::uint64_t, std::vector<told_module>> first;
         std::set<std::uint64_t> begun;
@@ -217,7 +218,7 @@ private:
         // A zero begins or ends a stretch: what is before it is not known.
         const bool begins = from == 0;
         const place_id there = code_now_->find(from);
-        // A processor's store does not tell what kind of branch it was; the instruction does.
+        // A processor's store does not record the kind of a branch; the instruction shows it.
         if (kind == branch_kind::unknown && !begins && to != 0) kind = code_.kind_of(there);
         out_.branches.push_back(
             {there, code_now_->find(to), now_, kind, follows_[now_] && !begins});

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// A branch trace as it is read back: the taken branches in the order of the trace, each with its
-/// thread, and with whether it follows the thread's one before without a gap.
+/// @file A branch trace as read: the taken branches in the order of the trace, each with its
+/// thread, and whether it follows the thread's previous branch without a gap.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +33,7 @@ struct traced_thread {
     std::uint64_t branches = 0;
 };
 
-/// Something else that was told: before branch number `at`.
+/// Another event, before branch number `at`.
 struct note {
     std::size_t at = 0;
     std::uint32_t thread = 0;  ///< in branch_trace::threads; `no_thread`: a process's
@@ -50,14 +49,14 @@ struct damage {
 
 struct branch_trace {
     std::string file;
-    std::string source;   ///< of the branches; empty: not told
+    std::string source;   ///< the source of the branches; empty: unknown
     std::string program;  ///< that was traced
     std::vector<traced_thread> threads;
     std::vector<branch> branches;  ///< with those that begin or end a stretch
     std::uint64_t taken = 0;       ///< of them, those that have both ends
     std::vector<note> notes;       ///< in the order of the trace
     std::uint64_t nobodys = 0;     ///< branches of which nothing that is left says whose they are
-    std::uint64_t unreadable = 0;  ///< records that cannot be told
+    std::uint64_t unreadable = 0;  ///< records that cannot be interpreted
     trace_ring::loss_counts lost;
     std::vector<damage> damages;
 };

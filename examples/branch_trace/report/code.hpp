@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// From addresses in a process to places in files, which are the same in every process and every
-/// run; each place and each function has a number.
+/// @file Maps addresses in a process to places in files, which are the same in every process and
+/// run. Each place and each function has a number.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +35,7 @@ struct place {
 struct known_function {
     object_id object = 0;
     std::uint64_t start = 0;
-    std::uint64_t end = 0;  ///< that of the symbol; `start` if no symbol says it
+    std::uint64_t end = 0;  ///< the symbol's end; `start` if there is no symbol
     std::string name;       ///< demangled, or "object+0x123"
 };
 
@@ -58,9 +57,10 @@ public:
     [[nodiscard]] std::size_t functions() const noexcept { return functions_.size(); }
     [[nodiscard]] std::size_t objects() const noexcept { return paths_.size(); }
 
-    /// The address behind the branch instruction here; 0 if its bytes cannot be had.
+    /// The address after the branch instruction here; 0 if its bytes are not available.
     [[nodiscard]] std::uint64_t end_of(const place& branch);
-    /// What the bytes there say that the branch is; unknown if they are none, or cannot be had.
+    /// The kind of the branch instruction here; unknown if it is not a branch, or its bytes are not
+    /// available.
     [[nodiscard]] branch_kind kind_of(place_id branch);
 
     /// The file; null if there is none by that name: a vdso, memory without a file.

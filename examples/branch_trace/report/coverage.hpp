@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What of a function was run: by bytes, by lines, and which edges were taken in it.
+/// @file The executed parts of a function: bytes, lines, and the edges that were taken.
 
 #include <cstdint>
 #include <map>
@@ -28,8 +27,8 @@ struct function_coverage {
     [[nodiscard]] std::size_t lines_run() const;
 };
 
-/// Of every function of that name (as it is, without its arguments, or as a pattern with * and ?)
-/// in which a branch of the trace begins or ends.
+/// For every function with this name in which a branch of the trace begins or ends. The name is
+/// exact, without arguments, or a pattern with * and ?.
 [[nodiscard]] std::vector<function_coverage> cover(std::span<const branch> branches, code& of,
                                                    const std::string& name);
 

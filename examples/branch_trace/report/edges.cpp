@@ -67,7 +67,7 @@ block_counts count_blocks(std::span<const branch> branches, code& of) {
             ++runs[std::uint64_t{last->second} << 32 | b.from];
         }
         went_to[b.thread] = b.to;
-        // Every known end and beginning is a cut, also of what was run in no counted run.
+        // Every known begin and end is a cut, including those outside of counted runs.
         const place& from = of.at(b.from);
         const place& to = of.at(b.to);
         if (b.from != 0) objects[from.object].try_emplace(behind(from.address), 0);

@@ -3,11 +3,12 @@
 #pragma once
 
 /// @file
-/// How often each edge was taken, and how often each basic block was run.
+/// How often each edge was taken, and each basic block was executed.
 ///
-/// A thread's branches i and i + 1 say that it ran straight from to[i] to from[i + 1]. Cut wherever
-/// any branch goes to, and behind each branch that is ever taken, the runs are basic blocks as far
-/// as the trace knows: a branch that is never taken, and never a target, cuts nothing.
+/// A thread's branches i and i + 1 show that it ran straight from to[i] to from[i + 1]. These runs
+/// are cut at every target of a branch, and after each branch that is ever taken. The parts are
+/// basic blocks as far as the trace shows: a branch that is never taken, and code that is never a
+/// target, cut nothing.
 
 #include <cstdint>
 #include <span>
@@ -32,9 +33,10 @@ struct block {
     std::uint64_t start = 0;
     std::uint64_t end = 0;  ///< behind its last byte
     std::uint64_t count = 0;
-    bool starts_behind = false;  ///< behind the instruction at `start`, whose bytes cannot be had
-    bool ends_behind = false;    ///< `end` is behind an instruction whose bytes cannot be had: that
-                                 ///< is counted as one byte
+    bool starts_behind = false;  ///< after the instruction at `start`, whose bytes are not
+                                 ///< available
+    bool ends_behind = false;    ///< `end` is after an instruction whose bytes are not available;
+                                 ///< it counts as one byte
 };
 
 struct block_counts {

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The branch among the instructions: what one at an address is, in programs of 64 and of 32 bits
-/// (Intel SDM volume 2, the opcode maps). Of others nothing is told but that they are none.
+/// @file Decodes branch instructions of 64- and 32-bit programs (Intel SDM volume 2, the opcode
+/// maps). For other instructions it only reports that they are not branches.
 
 #include <cstddef>
 #include <cstdint>
@@ -178,8 +177,8 @@ private:
                 .length = static_cast<std::uint8_t>(at_)};
     }
 
-    /// A displacement of 1 or 4 bytes (2 where the operand is short, in code of 32 bits: in code of
-    /// 64 bits Intel's processors pay no heed to that prefix) stands here, and ends it.
+    /// Reads the displacement, which ends the instruction: 1 or 4 bytes, or 2 for short operands in
+    /// 32-bit code. In 64-bit code, Intel's processors ignore that prefix.
     [[nodiscard]] constexpr branch_instruction relative(std::size_t bytes,
                                                         branch_kind kind) noexcept {
         const bool cut = short_operand_ && !wide_;
@@ -233,7 +232,7 @@ private:
                 return none();
         }
     }
-    /// xbegin goes on behind, and to its target when the transaction is aborted.
+    /// xbegin continues at the next instruction, and at its target when the transaction is aborted.
     [[nodiscard]] constexpr branch_instruction transaction() noexcept {
         if (!there(1)) return {};
         if (peek() != 0xF8) return none();
@@ -251,8 +250,8 @@ private:
 
 }  // namespace impl
 
-/// What the instruction at `at` is, whose bytes `code` begins with: 15 of them, or as many as there
-/// are. Never throws, whatever they are; constant time.
+/// Decodes the instruction at `at`. `code` has its bytes: 15 of them, or as many as there are.
+/// Never throws, for any bytes; constant time.
 [[nodiscard]] constexpr branch_instruction decode_branch(std::span<const std::byte> code,
                                                          std::uint64_t at,
                                                          record::program_mode mode) noexcept {

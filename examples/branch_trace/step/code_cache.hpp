@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The code of another process, read by pages and remembered by instructions, until its memory is
-/// mapped anew.
+/// @file The code of another process, read by pages and cached by instructions, until the process
+/// changes its mappings.
 
 #include <sys/types.h>
 
@@ -31,16 +30,16 @@ namespace branch_trace {
 namespace record = trace_ring::record;
 using launching::read_memory;
 
-/// One for each address space. Code in pages that the process may write is read anew each time;
-/// that of others is taken to be the same until `forget`, which is for whenever the process has
-/// asked for another mapping. (Changed by another mapping of the same file, it is taken for what it
-/// was.) Not for several threads at once.
+/// One per address space. Code in pages that the process may write is read again each time. Other
+/// code is cached until `forget`, which must be called whenever the process has requested a
+/// mapping. (Changes through another mapping of the same file are not seen.) To be used by one
+/// thread at a time.
 class code_cache {
 public:
     code_cache() : known_(entries) {}
 
-    /// The instruction at `at`, in the memory of `process` (or of one of its threads). One that
-    /// cannot be read is `unreadable`. Constant time but for the first time.
+    /// The instruction at `at` in the memory of `process` (or of one of its threads); `unreadable`
+    /// if it cannot be read. Constant time except for the first access.
     [[nodiscard]] const branch_instruction& at(::pid_t process, std::uint64_t at,
                                                record::program_mode mode) {
         known& slot = known_[slot_of(at)];
@@ -54,8 +53,8 @@ public:
         return slot.what;
     }
 
-    /// Whether the instruction there, a system call by `at`, is one in memory: for whoever lets the
-    /// process run up to it.
+    /// Whether the instruction there, a system call according to `at`, is still one in memory. To
+    /// be checked before the process runs up to it.
     [[nodiscard]] bool is_still_system_call(::pid_t process, std::uint64_t at,
                                             record::program_mode mode) {
         std::array<std::byte, longest_instruction> code{};
@@ -156,7 +155,7 @@ private:
             return;
         }
         std::array<char, 512> line{};
-        bool whole = true;  // a line longer than that goes on in the next
+        bool whole = true;  // false for a line that continues in the next read
         while (std::fgets(line.data(), static_cast<int>(line.size()), file.get()) != nullptr) {
             const bool begins = whole;
             whole = std::string_view(line.data()).ends_with('\n');

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The bytes that may stand before an opcode (Intel SDM volume 2, instruction format).
+/// @file The bytes that may precede an opcode (Intel SDM volume 2, instruction format).
 
 #include <algorithm>
 #include <cstddef>
@@ -31,7 +30,7 @@ namespace branch_trace {
     }
 }
 
-/// How many of them stand before an opcode.
+/// The number of prefixes before the opcode.
 [[nodiscard]] inline std::size_t count_prefixes(std::span<const std::byte> code,
                                                 bool wide) noexcept {
     const auto opcode = std::find_if(code.begin(), code.end(), [wide](std::byte one) {

@@ -3,28 +3,28 @@
 #pragma once
 
 /// @file
-/// The branches of a program that is stepped instruction by instruction, by ptrace: what there is
-/// on any Linux x86 machine, for programs of 64 and of 32 bits (under a 32-bit tracer, of 32 bits
-/// only). Each branch that is taken is a record, with its kind and its thread; by the way:
+/// The branches of a program that is single-stepped by ptrace. This works on any Linux x86 machine,
+/// for 64- and 32-bit programs (a 32-bit tracer steps only 32-bit programs). Each taken branch is a
+/// record with its kind and thread. Other events are records, too:
 ///
 /// | what happens                 | the record                                                  |
 /// |------------------------------|-------------------------------------------------------------|
 /// | a thread begins, or a program| `to` alone: its first instruction                           |
 /// | a system call                | `system_call`, to where it returns; `from` alone if it does |
 /// |                              | not because a program is executed instead                   |
-/// | a signal's handler is called | `signal`, or `exception` if the instruction brought it about|
+/// | a signal's handler is called | `signal`, or `exception` if the instruction caused it       |
 /// | a handler returns            | `interrupt_return`                                          |
 /// | a signal kills               | `exception` or `signal`, `from` alone: that instruction     |
 ///
-/// Within a thread no `from` lies before the `to` of the record before it. `rep` is no branch.
-/// What a program writes into its own code is seen; so is code that it writes elsewhere, unless by
-/// a second mapping of the same memory.
+/// Within a thread, no `from` is before the `to` of the previous record. `rep` is not a branch.
+/// Changes that a program makes to its own code are seen, unless it makes them through a second
+/// mapping of the same memory.
 /// @code
 ///   branch_trace::single_step program({"gzip", "file"});
 ///   while (!program.ended()) program.read(visitor);
 /// @endcode
-/// It takes some 20 microseconds an instruction, which the kernel takes. The program does not see
-/// the trap flag that steps it, and one that sets it itself gets its SIGTRAP.
+/// An instruction takes about 20 microseconds, which the kernel uses. The program does not see the
+/// trap flag that steps it. A program that sets the flag itself gets its SIGTRAP.
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -127,11 +127,11 @@ public:
     /// Nothing ever is: what is stepped waits.
     [[nodiscard]] static trace_ring::loss_counts lost() noexcept { return {}; }
 
-    /// Makes a `read` return soon, and those that follow at once, until `resume`. For any thread,
-    /// and for signal handlers.
+    /// Makes the current `read` return soon, and later ones immediately, until `resume`. May be
+    /// called from any thread and from signal handlers.
     void stop() noexcept {
         const int saved = errno;
-        // relaxed: the flag alone is told, and the reader looks at it again after each system call
+        // relaxed: only the flag is passed on, and the reader checks it after each system call
         stop_.store(1, relaxed);
         // relaxed: any of the threads will do, and one that is gone is not found
         if (const ::pid_t one = awake_.load(relaxed); one != 0) {
@@ -179,7 +179,7 @@ private:
     }
 
     // --- What happened ---------------------------------------------------------------------------
-    /// Looks at a thread that has stopped; false: it does not go on by being stepped.
+    /// Examines a thread that has stopped. Returns false if it cannot be continued by a step.
     [[nodiscard]] bool look(stepped& one, int status, found& out) {
         const int signal = WSTOPSIG(status);
         switch (status >> 16) {
@@ -248,7 +248,7 @@ private:
         ::siginfo_t info{};
         std::uint64_t now = 0;
         if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
-            return false;  // killed: its end is told next
+            return false;  // killed: the next wait reports its end
         one.restarts = false;
         const bool left_kernel = std::exchange(one.left_kernel, false);
         if (info.si_code == by_handler) {
@@ -370,7 +370,7 @@ private:
                 one.mask.hold(info);
                 return true;
             }
-            // An int3 that the program does not survive: once more, with the mask as it is.
+            // The program does not survive this int3: it is executed again, with the current mask.
             impl::poke(one.tid, impl::user_area::ip, one.ip);
             one.mask.show(one.process, one.tid);
             return true;
@@ -434,7 +434,7 @@ private:
         put(out, one, branch::only_to(one.ip));
     }
 
-    /// A thread's end. What it was killed at is told, if that was a signal that it got.
+    /// Handles a thread's end. If a signal killed it, reports where.
     [[nodiscard]] bool end(stepped& one, int status, found& out) {
         if (WIFSIGNALED(status) && one.signalled) {
             put(out, one,
@@ -463,7 +463,7 @@ private:
             // As behind any other popf, the flag is the program's then if it is set.
             impl::set_own_trap_flag(one.tid);
         }
-        // If it is gone: its end is told next.
+        // If the thread is gone, the next wait reports its end.
         static_cast<void>(by_kernel ? impl::go_to_system_call(one.tid, signal)
                                     : impl::step(one.tid, signal));
     }

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// A program under ptrace: how it is started, and what is read of its threads while they are
-/// stopped. What is asked of a thread that is gone meanwhile (killed, say) is false.
+/// @file A program under ptrace: starts it, and reads its threads while they are stopped. If a
+/// thread no longer exists (for example because it was killed), functions return false.
 
 #include <elf.h>
 #include <fcntl.h>

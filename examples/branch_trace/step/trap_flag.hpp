@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// The trap flag of a program that is stepped: the processor's way to step, and nothing that the
-/// program may see unless it has set the flag itself. The kernel hides it in a signal's frame, but
-/// not where the processor stores the flags: in the word that pushf pushes, and in r11 by syscall.
-/// (Intel SDM volume 2, PUSHF and SYSCALL; the frames: Linux, arch/x86/include/asm/sigframe.h,
+/// The trap flag of a stepped program. The processor steps by this flag, and the program must not
+/// see it unless it has set the flag itself. The kernel hides it in signal frames, but not where
+/// the processor stores the flags: in the word that pushf pushes, and in r11 by syscall. (Intel SDM
+/// volume 2, PUSHF and SYSCALL; the frames: Linux, arch/x86/include/asm/sigframe.h,
 /// uapi/asm/sigcontext.h.)
 ///
-/// Each function is for a thread that is stopped; if it is gone meanwhile, nothing happens.
+/// Each function is for a stopped thread. If the thread no longer exists, nothing happens.
 
 #include <sys/ptrace.h>
 #include <sys/types.h>
@@ -30,7 +30,7 @@ inline constexpr std::uint64_t trap_flag = 0x100;
 /// The flags in memory: of all of them, the byte that holds the trap flag.
 class flags_in_memory {
 public:
-    /// `flags` is where the word of flags begins, whatever its size.
+    /// `flags` is the address of the flags word, for any size of the word.
     flags_in_memory(::pid_t thread, std::uint64_t flags) noexcept
         : thread_(thread), at_(flags + 1) {}
 

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// A thread that blocks SIGTRAP, and is stepped. The kernel forces the signal of a step through: it
-/// unblocks it for good, and takes away the program's handler. So while a thread is stepped its
-/// mask is without SIGTRAP, and whenever the program may see its mask (in a system call, when a
-/// handler is called) it is what the program has made it.
+/// A stepped thread that blocks SIGTRAP. The kernel forces the signal of a step: it unblocks it
+/// permanently and removes the program's handler. Therefore the mask of a stepped thread does not
+/// contain SIGTRAP, and the program's own mask is restored whenever the program may see it (in a
+/// system call, or when a handler is called).
 ///
-/// What remains: SIGTRAP that a program ignores is at its default once it is stepped.
+/// What remains: if the program ignores SIGTRAP, stepping resets the signal to its default action.
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -25,7 +25,7 @@
 
 namespace branch_trace::impl {
 
-/// Of one thread. All functions are for when it is stopped; if it is gone meanwhile, nothing
+/// For one thread. All functions require that it is stopped; if it no longer exists, nothing
 /// happens.
 class trap_mask {
 public:
@@ -39,7 +39,7 @@ public:
         set(thread, mask & ~bit);
         is_hidden_ = true;
     }
-    /// Before the thread goes on in the kernel.
+    /// To be called before the thread continues in the kernel.
     void show(::pid_t process, ::pid_t thread) noexcept {
         std::uint64_t mask = 0;
         if (!is_hidden_ || !get(thread, mask)) return;

@@ -4,8 +4,9 @@
 /// @file
 /// heap-record: runs a program with heap_recorder.so and reports on its heap.
 ///
-/// A preload that does not get into a program is silent. So what is run is looked at before, each
-/// recorder adds its trace to a list, and in the end that list is compared with what was executed.
+/// A preload that does not work in a program gives no sign. Therefore heap-record checks the
+/// program before running it, each recorder adds its trace to a list, and finally this list is
+/// compared with the programs that were executed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -59,8 +60,9 @@ struct options {
         const fs::path at = folder / way / "heap_recorder.so";
         if (fs::exists(at)) return fs::weakly_canonical(at).string();
     }
-    throw std::runtime_error("heap_recorder.so is neither beside this program (" + folder.string() +
-                             ") nor in ../" HEAP_LIBRARY_FOLDER "; --recorder says where it is");
+    throw std::runtime_error(
+        "heap_recorder.so is neither next to this program (" + folder.string() +
+        ") nor in ../" HEAP_LIBRARY_FOLDER "; --recorder specifies another place");
 }
 
 /// The file to which each recorder adds its trace. Gone in the end.
@@ -158,8 +160,8 @@ void tell_obstacles(const heap::report_outcome& outcome) {
     }
 }
 
-/// Each program that a recorded one has executed begins a trace of its own, unless the report says
-/// why not. Tells of those that began none.
+/// Each program that a recorded one executes begins another trace, unless the report gives the
+/// reason. Reports those that began none.
 void tell_missing(const std::vector<trace_list::entry>& made, ::pid_t first,
                   const std::string& first_name, const heap::report_outcome& outcome) {
     struct images {
@@ -237,7 +239,7 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Runs a program with heap_recorder.so preloaded, and reports on its heap in the end, on "
         "the "
-        "standard\nerror output. What cannot be recorded it says.",
+        "standard\nerror output. It reports what cannot be recorded.",
         own};
     app.set_version_flag("--version", std::string(own) + " " HEAP_REPORT_VERSION);
     const auto variable = [&](const char* option, const char* name, const char* value,
@@ -262,14 +264,15 @@ int main(int argc, char** argv) {
              "How stacks are taken (tables)")
         ->check(CLI::IsMember(heap::unwind_names));
     app.add_option("--recorder", wanted.recorder,
-                   "The library to be preloaded, as one for 32-bit programs (the heap_recorder.so "
-                   "of this\nprogram's build or installation)")
+                   "The library to preload, for example one for 32-bit programs (by default "
+                   "the\nheap_recorder.so of this program's build or installation)")
         ->option_text("FILE");
-    app.add_flag("--anyway", wanted.anyway,
-                 "Runs also a program that cannot be recorded, for those that it executes");
-    app.add_flag("--quiet", wanted.quiet, "No report: only which traces there are");
+    app.add_flag(
+        "--anyway", wanted.anyway,
+        "Runs a program even if it cannot be recorded, to record the programs that it executes");
+    app.add_flag("--quiet", wanted.quiet, "Prints only the names of the traces, and no report");
     heap::add_report_options(app, wanted.report);
-    app.add_option("PROGRAM", wanted.command, "The program, and its arguments; put -- before it")
+    app.add_option("PROGRAM", wanted.command, "The program and its arguments, after --")
         ->option_text("ARGS...")
         ->required();
     app.footer(

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Text as it may stand in a picture or a page, whatever it says.
+/// @file Escapes any text for a picture or an HTML page.
 
 #include <string>
 #include <string_view>

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Reports on heap traces made by heap_recorder.so: live bytes and their peak, what was "
         "never\n"
-        "freed, the call sites, churn and sizes. Bytes are those that the program asked for.",
+        "freed, the call sites, churn and sizes. Bytes are the requested bytes.",
         "heap-report"};
     app.set_version_flag("--version", "heap-report " HEAP_REPORT_VERSION);
     app.add_option("FILE", wanted.files, "Heap traces")->required();

@@ -3,17 +3,18 @@
 #pragma once
 
 /// @file
-/// The arithmetic of a heap: pairs what was allocated with what was freed, for one process, in the
-/// order in which the records come. Bytes are those asked for, not what the allocator rounds to.
+/// The accounting of a heap: matches allocations with frees, for one process, in the order of the
+/// records. Bytes are the requested bytes, not the allocator's rounded sizes.
 ///
-/// What counts as what:
-/// - Each successful call adds the bytes it asks for to the sum of allocated bytes, realloc too.
-/// - realloc replaces its old block by the new one in one step, so that the peak never holds both.
-/// - realloc to zero bytes that returns null has freed its block, as glibc does.
-/// - A moving realloc gives its old address back before its record is made. Another thread may be
-///   handed that address first: the block is then over, and the realloc that still names it is its.
-/// - Where no such realloc follows, and for a free of an address that nothing recorded gave out, a
-///   call has not passed the recorder: these are counted, and live bytes may be wrong by them.
+/// Rules:
+/// - Each successful call, including realloc, adds the requested bytes to the sum of allocated
+/// bytes.
+/// - realloc replaces its old block by the new one in one step, so the peak never contains both.
+/// - realloc to zero bytes that returns null has freed its block, as in glibc.
+/// - A moving realloc frees its old address before its record is made. Another thread may get that
+///   address first. The old block then ends there, and the later realloc record refers to it.
+/// - If no such realloc follows, or if an address is freed that no recorded call returned, a call
+///   has bypassed the recorder. These cases are counted, and live bytes may be wrong by them.
 
 #include <array>
 #include <bit>
@@ -39,11 +40,11 @@ struct block {
 
 /// What one call stack amounts to.
 struct stack_sums {
-    std::uint64_t bytes = 0;  ///< asked for
+    std::uint64_t bytes = 0;  ///< requested bytes
     std::uint64_t calls = 0;  ///< that succeeded
     std::uint64_t live_bytes = 0;
     std::uint64_t live_blocks = 0;
-    std::uint64_t peak_bytes = 0;  ///< of its own at the moment when the whole was at its peak
+    std::uint64_t peak_bytes = 0;  ///< its own bytes at the time of the total peak
 
     stack_sums& operator+=(const stack_sums& other) noexcept {
         bytes += other.bytes;

@@ -138,7 +138,7 @@ private:
             line, colour, colour, escaped(curves_[i].name));
     }
 
-    /// A dot and a label at each peak that is high enough to be told from the others.
+    /// A dot and a label at each peak that is high enough to be distinct.
     void peaks() {
         std::vector<std::pair<double, double>> taken;
         for (std::size_t i = 0; i < curves_.size() && i < most_named; ++i) {

@@ -137,8 +137,7 @@ private:
         return static_cast<std::uint64_t>(std::max<std::int64_t>(0, trace_.realtime_ns(ticks)));
     }
 
-    /// The process that writes into a lane. Where the entry of its process is gone, it is the only
-    /// one that there is, or it is not known which of them.
+    /// The process that writes to a lane. If its entry is gone, the only process, or unknown.
     std::uint32_t slot_of(const reduce::lane_info& lane) const {
         return lane.process.value_or(trace_.processes().size() == 1 ? 0 : no_slot);
     }

@@ -73,7 +73,7 @@ struct process_profile {
     std::map<std::uint32_t, call_counts> calls;  ///< by thread
     std::uint64_t begin = 0;                     ///< of its records, nanoseconds since 1970
     std::uint64_t end = 0;
-    std::string unwind;       ///< how stacks were taken; empty: not told
+    std::string unwind;       ///< how stacks were taken; empty: unknown
     std::uint32_t depth = 0;  ///< of stacks, at most
     std::uint64_t unrecorded = 0;
     /// Functions of which no call is recorded, and whose they are.
@@ -82,11 +82,10 @@ struct process_profile {
     std::vector<std::pair<std::string, std::string>> bypassing;
     /// The program by which it has replaced itself in the end; empty: none.
     std::string executed;
-    trace_ring::loss_counts lost;  ///< in its lanes
-    std::uint64_t first_loss = 0;  ///< nanoseconds since 1970; 0: nothing is lost
-    std::uint64_t perhaps_lost =
-        0;                      ///< records that were lost in the file, perhaps of this process
-    std::uint64_t damages = 0;  ///< damaged places in the file; what they held is not known
+    trace_ring::loss_counts lost;    ///< in its lanes
+    std::uint64_t first_loss = 0;    ///< nanoseconds since 1970; 0: nothing is lost
+    std::uint64_t perhaps_lost = 0;  ///< records lost in the file, possibly of this process
+    std::uint64_t damages = 0;       ///< damaged places in the file; what they held is not known
     [[nodiscard]] bool complete() const noexcept {
         return first_loss == 0 && unrecorded == 0 && lost.total() == 0 && perhaps_lost == 0 &&
                damages == 0;
@@ -111,7 +110,7 @@ struct execution {
 struct file_profile {
     std::string file;
     std::uint64_t records = 0;
-    std::uint64_t unreadable = 0;  ///< records that cannot be told
+    std::uint64_t unreadable = 0;  ///< records that cannot be interpreted
     trace_ring::loss_counts lost;  ///< all of it, with what concerns no process
     std::vector<std::string> damages;
     std::vector<execution> executions;

@@ -53,7 +53,7 @@ namespace heap {
     return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// Marks of an axis from 0 to at least `top`, and what to write beside them.
+/// The marks of an axis from 0 to at least `top`, with their labels.
 struct axis {
     struct mark {
         double value;

@@ -149,9 +149,9 @@ void about(const process_profile& p, page& out) {
         }
         if (s.unseen_ends != 0) {
             text += fmt::format(
-                "{}the end of {}, whose {} handed out again: freed by calls that "
-                "do not pass the recorder, as perhaps others that are told as "
-                "never freed",
+                "{}the end of {}, whose {} handed out again: freed by calls that bypass the "
+                "recorder; other blocks that are reported as never freed may have been freed in "
+                "this way, too",
                 text.empty() ? "" : "; ", blocks_text(s.unseen_ends),
                 s.unseen_ends == 1 ? "address was" : "addresses were");
         }
@@ -253,7 +253,7 @@ void sizes(const ledger& heap, const text_style& style, page& out) {
     const std::uint64_t most = *std::max_element(counts.begin(), counts.end());
     if (most == 0) return;
     out.blank();
-    out.heading("Sizes asked for (from - below)");
+    out.heading("Requested sizes (from - below)");
     out.line("{:>21} {:>11} {:>10}", "bytes", "calls", "allocated");
     const std::size_t room = style.width > 60 ? std::min<std::size_t>(style.width - 46, 50) : 14;
     std::size_t first = 0;
@@ -340,8 +340,8 @@ std::string shortcomings(const file_profile& file, const text_style& style) {
                                 count_text(file.lost.total()), lost_text(file.lost)));
     }
     if (file.unreadable != 0) {
-        out.warning(
-            fmt::format("{}: {} records cannot be told", file.file, count_text(file.unreadable)));
+        out.warning(fmt::format("{}: {} records cannot be interpreted", file.file,
+                                count_text(file.unreadable)));
     }
     constexpr std::size_t most = 10;
     std::size_t unrecorded = 0;

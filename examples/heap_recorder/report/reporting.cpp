@@ -101,17 +101,17 @@ void write_text(const report_options& wanted, const std::deque<file_profile>& fi
 }  // namespace
 
 void add_report_options(CLI::App& app, report_options& into) {
-    app.add_option("--svg", into.svg, "Draws the live bytes over time into this file");
+    app.add_option("--svg", into.svg, "Writes a picture of the live bytes over time to this file");
     app.add_option("--top", into.top, "Rows in each table of call sites")->capture_default_str();
     app.add_option("--processes", into.processes,
-                   "Processes reported on in full: those that allocated most")
+                   "Number of processes to report in full, those that allocated most first")
         ->capture_default_str();
     app.add_option("--short-life", into.short_life_ms,
-                   "Milliseconds up to which a block is short-lived")
+                   "Longest lifetime of a short-lived block, in milliseconds")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     app.add_flag("--calls", into.calls,
-                 "Also lists the calls, a line each: call PID THREAD FUNCTION COUNT");
+                 "Also lists the calls, one per line: call PID THREAD FUNCTION COUNT");
     app.add_option("--color", into.colour, "When to use colour")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->capture_default_str();

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The whole report on heap traces, as heap-report and heap-record give it.
+/// @file The report on heap traces that heap-report and heap-record print.
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -28,7 +27,7 @@ struct report_options {
     std::string colour = "auto";
 };
 
-/// The options that say what a report tells.
+/// Adds the options that select a report's contents.
 void add_report_options(CLI::App& app, report_options& into);
 
 /// What was read, and how that went.

@@ -40,7 +40,7 @@ struct frame {
 /// What lies where in one process, now.
 class code_map {
 public:
-    /// An object lies at [start, end); whatever lay there before is gone.
+    /// An object is loaded at [start, end), and replaces anything that was there.
     void add(std::uint64_t start, std::uint64_t end, std::uint64_t bias, object_id object) {
         if (end <= start) return;
         std::erase_if(ranges_, [&](const range& r) { return r.start < end && start < r.end; });

@@ -78,8 +78,7 @@ void set_element(const file_descriptor& map, const void* key, const void* value)
 file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std::string& where,
                              std::uint32_t attach_type) {
     if (code.too_far()) {
-        throw std::runtime_error(where +
-                                 ": its clauses are too long for one program of the kernel");
+        throw std::runtime_error(where + ": its clauses are too long for one BPF program");
     }
     constexpr char license[] = "Dual BSD/GPL";  // which some helpers ask for
     ::bpf_attr with{};

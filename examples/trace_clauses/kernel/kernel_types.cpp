@@ -117,7 +117,7 @@ std::int32_t offset_in_kernel(std::string_view structure, std::string_view membe
     const auto [at, is_new] = known.try_emplace({std::string(structure), std::string(member)});
     if (is_new) at->second = kernel.find(structure, member);
     if (at->second) return static_cast<std::int32_t>(*at->second);
-    throw std::runtime_error("this kernel does not tell where its struct " +
+    throw std::runtime_error("this kernel does not describe where its struct " +
                              std::string(structure) + " has '" + std::string(member) +
                              "': it needs CONFIG_DEBUG_INFO_BTF");
 }

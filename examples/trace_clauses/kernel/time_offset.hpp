@@ -30,7 +30,7 @@ namespace trace_clauses {
     if (::stat("/proc/self/ns/time_for_children", &of_children) != 0 ||
         own.st_ino != of_children.st_ino) {
         throw std::runtime_error(
-            "the system tells the times of this process's children only, which are in another "
+            "the system reports times only for this process's children, which are in another "
             "time namespace: start trace-clauses in that one (unshare --time --fork)");
     }
     std::ifstream in("/proc/self/timens_offsets");
@@ -41,7 +41,7 @@ namespace trace_clauses {
         if (clock == "monotonic") return seconds * 1'000'000'000 + ns;
     }
     throw std::runtime_error(
-        "/proc/self/timens_offsets does not tell the time of this time namespace");
+        "/proc/self/timens_offsets does not give the offsets of this time namespace");
 }
 
 }  // namespace trace_clauses

@@ -238,7 +238,7 @@ private:
         const bool many = is.is == type::kind::array;
         const type_id element_id = many ? is.of : found.type;
         const type element = values_.types()[element_id];
-        if (!is_number(element)) refuse(of, "an array of what is no number, in registers");
+        if (!is_number(element)) refuse(of, "an array in registers whose elements are not numbers");
         need_field(of, element);
         const auto bytes = static_cast<std::uint32_t>(element.size.bytes);
         made.count = many ? static_cast<std::uint32_t>(is.count) : 1;

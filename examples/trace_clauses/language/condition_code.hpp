@@ -228,7 +228,7 @@ private:
     }
     [[nodiscard]] text_value text_of(const expression& of, const expression& at) {
         const auto found = find_text(of);
-        if (!found) refuse(at, "a text compared with what is none: str(POINTER) is one");
+        if (!found) refuse(at, "a text compared with another type: use str(POINTER) for a text");
         return *found;
     }
 };

@@ -159,7 +159,7 @@ private:
         if (!in_.at_return) refuse(of, "'retval' is known where a function or system call exits");
         if (in_.declared != nullptr) {
             if (in_.declared->returns == type_table::nothing())
-                refuse(of, "what it returns has no value");
+                refuse(of, "its result has no value");
             return at_place(of, in_.declared->returns, in_.declared->result, "what it returns");
         }
         if (!in_.at_system_call) need_abi(of);
@@ -170,10 +170,9 @@ private:
     }
     void need_abi(const expression& of) const {
         if (in_.keeps_to_abi) return;
-        refuse(
-            of,
-            "nothing tells where it is: no debug information is found for the function, and it is "
-            "not exported (--assume-abi takes the usual place)");
+        refuse(of,
+               "its place is unknown: no debug information is found for the function, and it is "
+               "not exported (--assume-abi takes the usual place)");
     }
     /// A value in a known place: pushes the address if it is in memory, otherwise nothing.
     operand at_place(const expression& of, type_id declared, const value_place& place,
@@ -271,7 +270,7 @@ private:
     void need_all_registers(const expression& of) const {
         if (in_.has_all_registers) return;
         refuse(of,
-               "it is in a register for floating-point numbers, which the kernel does not tell "
+               "it is in a floating-point register, which the kernel does not provide "
                "(--source ptrace does)");
     }
     /// An argument of a probe, where the probe's note says that it is.

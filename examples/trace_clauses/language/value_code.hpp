@@ -58,7 +58,7 @@ public:
                 const operand found = compile(of.parts[0]);
                 if (types_.of(found).is == type::kind::structure) {
                     refuse(of, "'->' of " + types_.shown(found.type) +
-                                   ", which is no pointer: write ." + of.word);
+                                   ", which is not a pointer: write ." + of.word);
                 }
                 const operand pointer = value_of(of.parts[0], found);
                 if (types_.of(pointer).is != type::kind::pointer) {
@@ -260,7 +260,7 @@ private:
         if (is.is != type::kind::structure) {
             refuse(of, "'" + std::string(name) + "' of " + types_.shown(object.type) +
                            (is.is == type::kind::nothing ? ", of which nothing is known here"
-                                                         : ", which is no structure"));
+                                                         : ", which is not a structure"));
         }
         std::uint64_t offset = 0;
         const member* const found = types_.find_member(is, name, offset);
@@ -319,7 +319,7 @@ private:
         const type pointed = types_.of(pointer);
         if (pointed.is != type::kind::pointer) {
             refuse(at, "an element of " + types_.shown(pointer.type) +
-                           ", which is no array and no pointer");
+                           ", which is neither an array nor a pointer");
         }
         const std::uint64_t size = types_[pointed.of].size.bytes;
         if (size == 0) refuse(at, "elements whose size is not known");
@@ -392,7 +392,7 @@ private:
             if (with.what == form::constant &&
                 !(with.value < point::number::of(std::uint64_t{bits}))) {
                 refuse(with, "a shift by all " + std::to_string(bits) +
-                                 " bits or more, of which C says nothing");
+                                 " bits or more is undefined in C");
             }
             if (bits < 64) {
                 code_.constant(bits - 1);
@@ -448,7 +448,8 @@ private:
         }
         const type& to = types_[*found];
         if (to.is != type::kind::integer && to.is != type::kind::pointer) {
-            refuse(of, "a cast to " + types_.shown(*found) + ", which is no number and no pointer");
+            refuse(of, "a cast to " + types_.shown(*found) +
+                           ", which is neither a number nor a pointer");
         }
         if (to.is_boolean) {
             code_.truth();

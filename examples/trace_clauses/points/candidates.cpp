@@ -223,7 +223,7 @@ public:
         const auto all = mapped_code(maps);
         if (all.empty() && maps.bad()) {
             throw std::runtime_error("process " + std::to_string(process) +
-                                     ": its files may not be looked at");
+                                     ": its files may not be inspected");
         }
         std::set<std::string> seen;
         for (const mapped_file& one : all) {
@@ -325,7 +325,7 @@ candidates files_of_all() {
         }
     }
     if (refused != 0) {
-        all.note(std::to_string(refused) + " processes may not be looked at by this user");
+        all.note(std::to_string(refused) + " processes may not be inspected by this user");
     }
     return all.take();
 }

@@ -96,7 +96,8 @@ void elf_file::open() {
     }
     if (!S_ISREG(status.st_mode)) fail("no file");
     size_ = static_cast<std::uint64_t>(status.st_size);
-    if (elf_version(EV_CURRENT) == EV_NONE) fail("another version of libelf than was compiled for");
+    if (elf_version(EV_CURRENT) == EV_NONE)
+        fail("libelf has a different version than the one this was compiled with");
     // Not mapped: truncating a mapped file would kill this process.
     elf_ = elf_begin(file_, ELF_C_READ, nullptr);
     GElf_Ehdr header{};

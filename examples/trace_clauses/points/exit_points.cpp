@@ -59,9 +59,9 @@ const char* exit_points::refusal(const program_function& of) {
     if (parts_.contains(of.address) && !entries_.contains(of.address))
         return "it is a part of another function";
     const std::optional<bool> by_call = rules_.is_entered_by_call(of.address);
-    if (by_call == false) return "it is not entered as a function that returns is";
+    if (by_call == false) return "it is not entered like a function that returns";
     if (!by_call && !entries_.contains(of.address)) {
-        return "neither unwind information nor debug information tells that a function begins "
+        return "neither unwind information nor debug information shows that a function begins "
                "there";
     }
     return nullptr;

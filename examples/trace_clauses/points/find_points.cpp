@@ -66,7 +66,7 @@ void need_fields(const specification& what, std::size_t count, const char* form)
     const auto [at, error] = std::from_chars(text.data(), end, process);
     if (error != std::errc{} || at != end || process <= 0) {
         throw std::runtime_error(in_quotes(text) +
-                                 " is no process: write its number, or * for any");
+                                 " is not a process: write its number, or * for any");
     }
     return process;
 }
@@ -79,7 +79,7 @@ struct places {
 [[nodiscard]] places places_of(std::string_view location) {
     const places made{matches_glob(location, "entry"), matches_glob(location, "exit")};
     if (!made.entry && !made.exit) {
-        throw std::runtime_error(in_quotes(location) + " is no place: there is 'entry' and 'exit'");
+        throw std::runtime_error(in_quotes(location) + " is not a place: use 'entry' or 'exit'");
     }
     return made;
 }
@@ -125,7 +125,7 @@ struct places {
     return with_others(in_quotes(functions.front().first), functions.size()) +
            (many ? " are " : " is ") + std::string(how) + "inlined at " + std::to_string(places) +
            (places == 1 ? " place" : " places") +
-           (how.empty() ? ", and has no code of its own that could be traced"
+           (how.empty() ? ", and has no out-of-line code that could be traced"
                         : ", where no point fires");
 }
 

@@ -17,7 +17,7 @@ using flow = instruction::flow;
 constexpr std::string_view part_mark = ".cold";
 constexpr std::uint64_t longest = std::uint64_t{4} << 20;  // of a function, in bytes
 
-constexpr const char* unknown_code = "its code is not known to its end";
+constexpr const char* unknown_code = "its code cannot be decoded to its end";
 constexpr const char* goes_on_elsewhere = "it ends in a jump to another function (a tail call)";
 constexpr const char* unknown_jumps = "it has jumps whose targets are not known";
 constexpr const char* entered_elsewhere = "other functions jump into it";

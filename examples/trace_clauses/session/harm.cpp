@@ -107,7 +107,7 @@ void leave_out_times_on_moving_stacks(plan& from) {
     if (names.empty()) return;
     const std::string told =
         names +
-        ": neither 'elapsed' nor arguments are known there, as the program moves its stacks";
+        ": 'elapsed' and arguments are not available there, because the program moves its stacks";
     if (is_empty(from)) throw std::runtime_error(told);
     from.notes.push_back(told);
 }

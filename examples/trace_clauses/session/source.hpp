@@ -60,7 +60,7 @@ public:
 
     void follow_children([[maybe_unused]] ::pid_t process) override {
         if constexpr (waits) {
-            throw std::runtime_error("what a program forks can only be traced by the kernel's BPF");
+            throw std::runtime_error("forked processes can only be traced by the kernel's BPF");
         } else {
             from_.follow_children(process);
         }

@@ -51,7 +51,7 @@ using piece = value_piece::kind;
 }
 
 constexpr const char* depends =
-    "its place depends on the compiler and its options, and the debug information does not tell it";
+    "its place depends on the compiler and its options, and the debug information does not give it";
 constexpr const char* behind = "it is behind an argument whose place is not known";
 
 // --- x86-64 ---
@@ -435,7 +435,8 @@ void forget_copies(const type_table& types, function_type& of) {
         if (one.is_told && one.is_for_whole &&
             std::any_of(one.place.pieces.begin(), one.place.pieces.end(), copied)) {
             one.place = value_place::unknown(
-                "the debug information tells only where the function's first instructions put it");
+                "the debug information gives only the place where the function's first "
+                "instructions put it");
             one.is_told = false;
         }
     }
@@ -477,7 +478,7 @@ void forget_changes(function_type& of, const call_places& by_abi) {
     for (std::size_t i = 0; i < own.size(); ++i) {
         if (!is_doubtful[i]) continue;
         of.parameters[i].place = value_place::unknown(
-            "the debug information may tell what the function's first statements make of it");
+            "the debug information may give the value after the function's first statements");
         of.parameters[i].is_told = false;
     }
 }
@@ -516,13 +517,13 @@ void settle_places(const type_table& types, function_type& of, known_of_function
     if (of.lacks_arguments) {
         why_not = "the debug information does not list all arguments of the function";
     } else if (!of.calls_as_c) {
-        why_not = "functions of its language have conventions of their own";
+        why_not = "functions of its language use their own calling conventions";
     } else if (!known.is_exported && of.is_optimized) {
         why_not =
-            "the function is not exported, so that the optimizer chose its places, and the debug "
-            "information does not tell this one";
+            "the function is not exported, so the optimizer chose its places, and the debug "
+            "information does not give this one";
     } else if (of.has_own_convention || (!keeps_surely && !keeps_to(types, of, by_abi))) {
-        why_not = "the function has a calling convention of its own";
+        why_not = "the function uses its own calling convention";
     }
     for (std::size_t i = 0; i < of.parameters.size(); ++i) {
         auto& one = of.parameters[i];
@@ -543,7 +544,7 @@ void settle_places(const type_table& types, function_type& of, known_of_function
     } else if (!known.is_exported && of.is_optimized && (!of.by_gcc || is_real_of_32)) {
         // clang removes results that no caller uses, and gcc returns them in other registers.
         of.result = value_place::unknown(
-            "the function is not exported, so that the optimizer may have changed what it returns" +
+            "the function is not exported, so the optimizer may have changed its result" +
             std::string(assume));
     }
 }

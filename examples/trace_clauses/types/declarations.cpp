@@ -165,7 +165,7 @@ private:
             fail(made.width->parts[0], "of 0 to " + std::to_string(most) + " bits");
         }
         if (width == 0 && !made.name.empty()) {
-            fail(made.width->parts[0], "what has a name has at least one bit");
+            fail(made.width->parts[0], "a named bit-field has at least one bit");
         }
         const auto bits = where.add_bits(size, static_cast<unsigned>(width), !made.name.empty());
         if (!bits) fail(at, "this bit-field is in nine bytes");
@@ -240,7 +240,7 @@ private:
     [[nodiscard]] type_id array_of(type_id element, const node& at) {
         const point::extent size = table_[element].size;
         if (size.bytes == 0 && table_[element].is == type::kind::nothing) {
-            fail(at, "an array of what has no size");
+            fail(at, "an array whose elements have no size");
         }
         const std::int64_t count = at.parts.empty() ? 0 : value_of(at.parts[0]);
         if (count < 0) fail(at.parts[0], "less than no elements");
@@ -265,7 +265,7 @@ private:
                 const type_id of = specified(one.parts.at(0));
                 const point::extent pointer = point::extent_of(c_type::pointer, table_.mode());
                 const point::extent size = one.pointers != 0 ? pointer : table_[of].size;
-                if (size.bytes == 0) fail(one, "the size of what has none");
+                if (size.bytes == 0) fail(one, "sizeof of a type without a size");
                 return static_cast<std::int64_t>(size.bytes);
             }
             case kind::negated:

@@ -344,7 +344,8 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type
         } else if (dwarf_formudata(&attribute, &value) == 0) {
             constant = static_cast<std::int64_t>(value);
         } else {
-            into.place = value_place::unknown("it is a constant, which is told in another form");
+            into.place = value_place::unknown(
+                "it is a constant, which the debug information describes in an unsupported form");
             return;
         }
         into.is_told = true;
@@ -383,8 +384,7 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type
         } else if (how == outcome::lost) {
             into.place.why_not = optimized_out;
         } else {
-            into.place.why_not =
-                "the debug information tells its place in a way that is not known here";
+            into.place.why_not = "the debug information gives its place in an unsupported form";
         }
     }
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Collects what several threads, processors or processes passed to CPTRAP into one spool, in the
-/// order of its time. Each writer has a lane of a recorder (cptrap/interface.hpp); the collector
+/// Collects the data that several threads, processors or processes passed to CPTRAP in one spool,
+/// ordered by time. Each writer has a lane of a recorder (cptrap/interface.hpp); the collector
 /// drains all lanes and merges them.
 /// @code
 ///   trace_ring::recorder recorder{{.full = trace_ring::full_mode::block}};
@@ -15,7 +15,7 @@
 ///   while (running) collect.take(spool);
 ///   collect.finish(spool);
 /// @endcode
-/// A record is passed on if it is not newer than the newest record of the `take` before: until
+/// A record is passed on if it is not newer than the newest record of the previous `take`: until
 /// then, another lane may still have an older one. A record that was being stored during two calls
 /// comes after newer ones, and counts in `late()`. So pause between calls for longer than a record
 /// takes to store; `finish` passes on everything.
@@ -23,9 +23,10 @@
 /// Losses of a lane are passed on before its next record, by cause; those of other events of the
 /// recorder are among them. A spool without room counts what it refuses, as for any other record.
 ///
-/// What a `take` has consumed is in the memory of this process until the spool has written it. If
-/// this process is killed, these records are in no file: at most those of two calls, and one spool
-/// record. `earlier()` of the next collector tells how many records were consumed before it.
+/// Records that a `take` has consumed are in the memory of this process until the spool has written
+/// them. If this process is killed, these records are in no file: at most those of two calls, and
+/// one spool record. `earlier()` of the next collector returns the number of records consumed
+/// before.
 
 #include <algorithm>
 #include <array>

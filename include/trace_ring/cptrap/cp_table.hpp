@@ -25,10 +25,10 @@ inline constexpr std::uint32_t start_location = 0x0C, end_location = 0x10, curre
 inline constexpr std::uint32_t entry_bytes = 16;
 
 /// Advances TRACCURR by an interlocked update and stores `entry` where it pointed, so both
-/// processors of a guest may do so at once. An entry's address is the low 24 bits of TRACCURR, as
-/// on the machine. Protection is not tested, because CP runs with key zero. If TRACEND is not a
-/// multiple of 16 past TRACSTRT, the table never wraps and continues through storage, as the
-/// original does.
+/// processors of a guest may do so simultaneously. An entry's address is the low 24 bits of
+/// TRACCURR, as on the machine. Protection is not tested, because CP runs with key zero. If TRACEND
+/// is not a multiple of 16 past TRACSTRT, the table never wraps and continues through storage, as
+/// the original does.
 template <guest_storage Storage>
 trace_result trace(Storage& storage, const record::cp_entry& entry) {
     if (const auto met = storage.test(start_location, 12, guest_access::unprotected);

@@ -13,7 +13,7 @@
 ///   trace_ring::cptrap::trapok trapok;          // inactive
 ///   trace_ring::cptrap::cp_interface trap(trapok, ring);
 ///
-///   trap.hand_over(3, bytes);                   // returns at once
+///   trap.hand_over(3, bytes);                   // returns immediately
 ///   constexpr auto what = trace_ring::record::cptrap_selection().code(3);
 ///   trapok.start(what);
 ///   trap.hand_over(3, bytes);                   // recorded
@@ -64,7 +64,7 @@ private:
 };
 
 /// A CPTRAP record as a recorder's event: `type` and `code` are the record's, `data` the bytes
-/// after its header. The length is that of the data.
+/// after its header. The length is the length of the data.
 struct trap_event
     : trace_ring::event<"cptrap", field<"type", std::uint8_t>, field<"code", std::uint16_t>,
                         field<"data", std::span<const std::uint8_t>>> {};
@@ -87,7 +87,7 @@ concept recorder_of_events = requires(S& sink, std::span<const std::uint8_t> dat
 /// The result of passing data to CPTRAP.
 enum class outcome : std::uint8_t {
     stored,
-    inactive,      ///< CPTRAP is not active: returned at once
+    inactive,      ///< CPTRAP is not active: returned immediately
     not_selected,  ///< its type or code is not chosen
     refused,       ///< the ring had no room (it counts the loss), or its gate is closed
     exception,     ///< only of a guest's call: an access to its storage met an exception
@@ -155,8 +155,8 @@ public:
     }
 
     /// `hand_over` as CP in a guest calls it: `list` is the contents of register 1, the address of
-    /// an 8-byte parameter list at any boundary. Addresses have 24 bits. It changes nothing of the
-    /// guest, its condition code included; while CPTRAP is inactive it does not access the guest's
+    /// an 8-byte parameter list at any boundary. Addresses have 24 bits. It does not change the
+    /// guest, including its condition code; while CPTRAP is inactive it does not access the guest's
     /// storage.
     template <guest_storage Storage>
     call_result call(Storage& storage, std::uint32_t list) const {

@@ -16,11 +16,11 @@
 ///          +----+----+--------+--------+--------+----- - -
 ///          0    1    2        4        6        8
 /// @endcode
-/// Longer data are cut to their first 264 bytes **without any sign**, because the original does so.
-/// Records in this library's own formats are never cut silently.
+/// Longer data are cut to their first 264 bytes **without any sign**, like the original. Records in
+/// this library's own formats are never cut silently.
 ///
 /// The layouts of the types X'3D' and X'3E', and of trace-table entries in a CPTRAP file, are not
-/// known. This library adds types of its own, all from X'C0' on, all with the header above.
+/// known. This library adds its own types, all from X'C0' on, with the header above.
 /// @code
 /// std::array<std::byte, trace_ring::record::cptrap_most_bytes> bytes;
 /// const auto length = trace_ring::record::put_cptrap(

@@ -17,14 +17,14 @@
 /// interrupted write leaves a torn spool record at the end. Readers report it, and a spool that
 /// continues the file completes it.
 ///
-/// If the disk is full, `error()` says so until a write succeeds. Records that are refused
-/// meanwhile are counted, and a record of this library's type `lost` reports them in the file,
-/// before the next record. Records that the ring lost are reported in the same way.
+/// If the disk is full, `error()` says so until a write succeeds. Records that are refused until
+/// then are counted, and a record of this library's type `lost` reports them in the file, before
+/// the next record. Records that the ring lost are reported in the same way.
 ///
-/// At a limit that is known before (`limit`, or the process's limit of file sizes) the last spool
-/// record keeps room for such counts: `flush` writes it again with what was refused since. A full
-/// disk is not known before, so the file cannot report what the disk had no room for: `lost()` and
-/// `unwritten()` do.
+/// At a limit that is known in advance (`limit`, or the process's limit of file sizes) the last
+/// spool record keeps room for such counts: `flush` writes it again with the records refused since.
+/// A full disk is not known in advance, so the file cannot report the records for which the disk
+/// had no room: `lost()` and `unwritten()` do.
 
 #include <unistd.h>
 
@@ -61,8 +61,8 @@ public:
     explicit spool(const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::create_file(path), path, limit) {}
     /// Continues a file. If its last spool record is torn, its whole records are kept and written
-    /// again with later ones; the rest counts as one damaged record. Throws setup_error if the
-    /// file's beginning cannot be that of a CPTRAP file: nothing is overwritten then.
+    /// again with later ones; the rest counts as one damaged record. Throws setup_error if the file
+    /// cannot be a CPTRAP file by its beginning; nothing is overwritten then.
     spool(go_on_t, const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::open_file(path), path, limit) {}
     /// Owns a descriptor, which is read and written at offsets; `name` is for messages.
@@ -83,7 +83,7 @@ public:
     /// and check it.
     ~spool() { flush(); }
 
-    /// Takes one CPTRAP record as it is. False, and the record counts as lost, if the file has no
+    /// Takes one CPTRAP record unchanged. False, and the record counts as lost, if the file has no
     /// room (refused), if it is longer than a spool record (too long), or if it is no CPTRAP record
     /// (damaged).
     bool append(std::span<const std::byte> one) noexcept {
@@ -94,7 +94,8 @@ public:
         if (one.size() > record::spool_record_bytes) return lose(loss_cause::too_long);
         if (!make_room(one.size())) {
             lose(loss_cause::refused);
-            // Complete: it is written at once, and again by `flush` with what is refused later.
+            // Complete: it is written immediately, and again by `flush` with the counts of records
+            // refused later.
             if (is_last_ && !last_is_written_) write();
             return false;
         }
@@ -146,9 +147,9 @@ public:
         return records_ - before;
     }
 
-    /// Adds the losses that are not yet told to the current spool record, and appends it to the
-    /// file; the next record begins another one. False: it could not be written, see `error()`; it
-    /// is kept, and the next write tries again.
+    /// Adds the unreported losses to the current spool record, and appends it to the file; the next
+    /// record begins another one. False: it could not be written, see `error()`; it is kept, and
+    /// the next write tries again.
     bool flush() noexcept {
         const bool told = std::all_of(untold_.begin(), untold_.end(),
                                       [](std::uint64_t count) { return count == 0; });
@@ -176,9 +177,9 @@ private:
     /// For one count of each cause.
     static constexpr std::size_t kept_room = loss_cause_count * loss_bytes;
 
-    /// Makes room for a record of `bytes`, and puts the losses that are not yet told before it.
-    /// They are put in only together with the next record, because otherwise one loss would become
-    /// many entries. False: the spool record is full, and cannot be written.
+    /// Makes room for a record of `bytes`, and puts the unreported losses before it. They are put
+    /// in only together with the next record, because otherwise one loss would become many entries.
+    /// False: the spool record is full, and cannot be written.
     bool make_room(std::size_t bytes) noexcept {
         if (is_last_ || page_.used() == 0) look_at_limit();
         for (;;) {
@@ -208,7 +209,7 @@ private:
         constexpr std::size_t bytes = record::spool_record_bytes;
         return at <= limit_ && limit_ - at >= bytes && !storage::exceeds_file_limit(at, bytes);
     }
-    /// Adds the losses that are not yet told. There is room for them.
+    /// Adds the unreported losses. There is room for them.
     void tell(record::spool_page& to) const noexcept {
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             if (untold_[i] == 0) continue;
@@ -248,7 +249,7 @@ private:
         }
         unwritten_ = 0;
         last_is_written_ = is_last_;
-        if (is_last_) return true;  // `error_` is that of what was refused
+        if (is_last_) return true;  // `error_` is the error of the refused write
         error_ = 0;
         ++next_;
         page_.clear();
@@ -272,7 +273,7 @@ private:
         seen ? append(seen->bytes) : lose(loss_cause::damaged);
     }
 
-    /// Refuses a file that begins with something else, whatever its name.
+    /// Refuses a file that begins with something else.
     void require_spool(std::uint64_t size) {
         std::array<std::byte, record::spool_record_bytes> bytes;
         const auto wanted = static_cast<std::size_t>((std::min<std::uint64_t>)(size, bytes.size()));

@@ -234,7 +234,7 @@ private:
     }
 
     /// Loads the last spool record again if its bytes changed: a spool at its limit writes it again
-    /// with more records, and with other counts of what it refused. True: the items from the first
+    /// with more records, and with other counts of refused records. True: the items from the first
     /// changed byte on come next.
     bool rewritten() {
         constexpr std::size_t all = record::spool_record_bytes;

@@ -83,7 +83,7 @@ struct control_words {
         return static_cast<word>(Rule::newest(at, size) - at.first) / size;
     }
 
-    /// The three words as they are now.
+    /// The current values of the three words.
     [[nodiscard]] static controls<word> look(const line& shared) noexcept {
         return {static_cast<word>(shared.own[0].load(relaxed)),   // relaxed: see take
                 static_cast<word>(shared.own[1].load(relaxed)),   // relaxed: never changes

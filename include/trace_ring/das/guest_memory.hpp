@@ -38,7 +38,7 @@ struct guest_region {
 /// outlive it, and `bytes` begins on a doubleword boundary. An access beyond its end is an
 /// addressing exception. Several threads may trace through one such object, or through several over
 /// the same bytes: these are only accessed as relaxed atomic words, ordered by `swap` and
-/// `serialize`. The regions must not change meanwhile.
+/// `serialize`. The regions must not change while others use this object.
 class guest_memory {
 public:
     /// With low-address protection, stores below this address meet protection.

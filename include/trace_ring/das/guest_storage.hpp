@@ -35,7 +35,7 @@ enum class guest_access : std::uint8_t {
 
 /// A guest's storage as tracing sees it. Addresses are logical, 24 bits, in the address space that
 /// is current when the traced instruction begins. Each word that is fetched or swapped lies on a
-/// word boundary and each DAS entry on a 32-byte one, so none of them crosses a page.
+/// word boundary and each DAS entry on a 32-byte one, so no word or entry crosses a page.
 ///
 /// | expression                   | result            | meaning                                  |
 /// |------------------------------|-------------------|------------------------------------------|

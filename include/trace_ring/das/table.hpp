@@ -11,9 +11,9 @@
 /// const auto result = trace_ring::das::trace(storage, entry);  // storage: a guest_storage
 /// if (result.failed()) interrupt(result.exception);
 /// @endcode
-/// designation.hpp draws the table as it lies in storage; prepared_trace.hpp lists the exceptions.
-/// Each of them leaves the table as it was. A host whose instructions meet exceptions after the
-/// tests of the trace uses `prepare` and `commit` instead, of which `trace` is made.
+/// designation.hpp draws the table in storage; prepared_trace.hpp lists the exceptions. Each of
+/// them leaves the table as it was. A host whose instructions meet exceptions after the tests of
+/// the trace uses `prepare` and `commit` instead, of which `trace` is made.
 ///
 /// A reader may see a half-filled entry: there is no sequence number and no commit flag, so while
 /// other processors trace, the entries at current and shortly before it may be incomplete.
@@ -33,7 +33,7 @@ namespace trace_ring::inline v1::das {
 /// Traces one instruction: makes `entry` the newest of the guest's table, if the gate is open.
 /// Prepares and commits, with nothing between them.
 ///
-/// Any number of the guest's processors may trace at once, each with a Storage of its own or a
+/// Any number of the guest's processors may trace simultaneously, each with its own Storage or a
 /// shared one. Lock-free if `swap` is: a failed swap means that another processor traced. Throws
 /// only what Storage throws, before anything is stored.
 template <class Bounds = fetch_bounds_once, guest_storage Storage>
@@ -41,14 +41,14 @@ trace_result trace(Storage& storage, const record::das_entry& entry) {
     return commit<Bounds>(storage, prepare(storage), entry);
 }
 
-/// Walks the table from the oldest entry to the newest, by the controls as they are now, and calls
+/// Walks the table from the oldest entry to the newest, by the current controls, and calls
 /// `visit(std::uint32_t address, const record::das_entry&)` for each.
 ///
-/// The table does not tell unused entries from used ones; a visitor may know by their content. If
-/// current is outside of the entries that the bounds make (as before the first use), the walk is
-/// one pass from the first entry to the last. Returns the last entry visited, or the exception that
-/// ended the walk. Ignores the gate. For a table at rest: an entry that is being filled is read as
-/// it is. Linear in the entries, of which there are 2^27 at most.
+/// The table does not distinguish unused entries from used ones; a visitor may know by their
+/// content. If current is outside of the entries that the bounds make (as before the first use),
+/// the walk is one pass from the first entry to the last. Returns the last entry visited, or the
+/// exception that ended the walk. Ignores the gate. For a table at rest: an entry that is being
+/// filled is read in its current state. Linear in the entries, of which there are 2^27 at most.
 template <guest_storage Storage, class Visit>
 trace_result walk(Storage& storage, Visit&& visit) {
     using enum guest_access;

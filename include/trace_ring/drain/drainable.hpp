@@ -8,7 +8,7 @@
 ///
 /// | expression      | result              | meaning                                              |
 /// |-----------------|---------------------|------------------------------------------------------|
-/// | `D::portion`    | a movable type      | what is handed over at once: a whole sub-buffer, or  |
+/// | `D::portion`    | a movable type      | the unit of draining: a whole sub-buffer, or         |
 /// |                 |                     | consecutive records. Default-constructible           |
 /// | `p.bytes()`     | span of const bytes | the records' bytes, aligned to 8. They do not change |
 /// |                 |                     | until the portion is given back, so plain loads do   |
@@ -30,7 +30,7 @@
 /// | `d.visit(p, f)` | number              | calls `f(record)` for each record, oldest first.     |
 /// |                 |                     | Returns how many there were: fewer than              |
 /// |                 |                     | `p.records()` if the rest makes no sense             |
-/// | `d.rest()`      | `loss_counts`       | losses that stand before no portion, as far as they  |
+/// | `d.rest()`      | `loss_counts`       | losses that precede no portion, as far as they       |
 /// |                 |                     | are known now; each is returned once                 |
 ///
 /// `d` is used by one thread at a time. Portions come in the order of their positions within each
@@ -55,7 +55,8 @@
 ///
 /// The smallest valid model is in test/drain: an array, and two numbers. Why it is not weaker:
 /// without `keep` a look would consume what it looks at; without `rest` the last loss would never
-/// be told. Why it is not stronger: how writers are stopped, and why a reader is called, differ.
+/// be reported. Why it is not stronger: how writers are stopped, and why a reader is called,
+/// differ.
 
 #include <concepts>
 #include <cstddef>
@@ -124,8 +125,8 @@ concept advises = drainable<D> && requires(const D& d) {
     noexcept;
 };
 
-/// A type that is no drainable itself may lead to one: `drainable_of(what)`, found beside the type,
-/// returns an object that models the concept and has no session.
+/// A type that is not a drainable itself may lead to one: `drainable_of(what)`, found by
+/// argument-dependent lookup, returns an object that models the concept and has no session.
 template <class T>
 concept leads_to_drainable = !drainable<T> && requires(T & what) {
     { drainable_of(what) } -> drainable;

@@ -22,7 +22,7 @@
 
 namespace trace_ring::inline v1::drain {
 
-/// Something that tells how far it has read: a reader of a ring, or what a session drains.
+/// Something that reports how far it has read: a reader of a ring, or the drainable of a session.
 template <class R>
 concept stands = requires(const R& reader) {
     { reader.standing() }
@@ -45,10 +45,10 @@ public:
     listener(const listener&) = delete;
     listener& operator=(const listener&) = delete;
 
-    /// Sleeps until the threshold is passed from where the reader stands, a writer found no room,
-    /// or the record at which the reader was blocked can be read. True at once while more than
-    /// the lower mark is unread. False: the time is over, and the mark is disarmed. Records that
-    /// the reader does not read are announced again. Signals do not end it.
+    /// Sleeps until the threshold is passed (counted from the reader's position), a writer finds no
+    /// room, or the record at which the reader was blocked can be read. Returns true immediately
+    /// while more than the lower mark is unread. False: the time is over, and the mark is disarmed.
+    /// Records that the reader does not read are announced again. Signals do not end it.
     [[nodiscard]] bool wait(nanoseconds longest) noexcept {
         auto& notifier = ring_.notifier();
         auto& line = ring_.control().notified;

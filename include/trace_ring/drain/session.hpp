@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Draining sessions: they empty a drainable in place, whole portions at a time, and tell the
+/// Draining sessions: they empty a drainable in place, whole portions at a time, and report the
 /// losses between them. A drainable has one session at a time, which ends with its scope.
 /// @code
 ///   trace_ring::drain::session session(recorder);  // a recorder, a ring of sub-buffers, a store
@@ -11,8 +11,9 @@
 ///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
 /// @endcode
 /// Its type is named after what it drains: `session<recorder>`, `session<ring<io_trace>>`, or
-/// `session<io_trace>` for a ring by the name of its policies. Whatever cannot be drained, as a
-/// ring that overwrites, is refused by a sentence that says what to write (not_drainable.hpp).
+/// `session<io_trace>` for a ring by the name of its policies. A type that cannot be drained, such
+/// as a ring that overwrites, is rejected by a one-sentence error that says what to write
+/// (not_drainable.hpp).
 ///
 /// A visitor's exception passes through: the portion that it was given is given back as it was.
 ///
@@ -141,8 +142,8 @@ public:
     }
 
     /// Hands over everything, to the last record: first what is complete, in place; then what is
-    /// complete of the portions that are still being filled, as copies; then the losses that stand
-    /// before no portion. With the writers stopped or gone, nothing is left.
+    /// complete of the portions that are still being filled, as copies; then the losses that
+    /// precede no portion. With the writers stopped or gone, nothing is left.
     template <class Visit>
     std::uint64_t finish(Visit&& visit) {
         std::uint64_t sum = for_each(visit);
@@ -160,7 +161,7 @@ public:
         return sum;
     }
 
-    /// The service routine: calls `visit` as `finish` does and, if the drainable tells causes,
+    /// The service routine: calls `visit` as `finish` does and, if the drainable has causes,
     /// `why(causes)` before it. The gap is the time in which the writers were stopped; records that
     /// they would have written in it cannot be counted. Writers are restored also if a visitor
     /// throws.

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What each thread has referenced and not recorded yet. It lies in a file that the traced
-/// processes and whoever analyses them share, so nothing of it is lost when a process ends, however
-/// it ends. The places are found by their number; whoever finds one free takes it by a swap.
+/// The references of each thread that are not recorded yet. They are in a file that the traced
+/// processes and the analysing program share, so no reference is lost when a process ends in any
+/// way. The places are found by their number; a thread that finds one free takes it by a swap.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +40,8 @@ struct alignas(64) open_references {
     shared_atomic<std::uint32_t> end;  ///< how many there are in `all`, with extensions
     /// They are recorded when there are so many. One more, with its extension, has room then.
     std::uint32_t limit;
-    /// How often hooks had this place to add a reference: an account of its own, by which who
-    /// analyses them sees whether all have come. Of the thread alone while it lives.
+    /// How often hooks had this place to add a reference, counted separately, by which the
+    /// analysing program sees whether any are missing. Of the thread alone while it lives.
     std::uint64_t calls;
     std::uint64_t recorded;                 ///< references that are in records, likewise
     shared_atomic<std::uint32_t> thread;    ///< its number in the kernel; 0: the place is free
@@ -111,7 +111,7 @@ struct alignas(64) open_references_table {
     std::uint32_t packs;  ///< 1: records are packed_references; 0: plain_references
     /// Set by who wants to see what happens without: references of the tracing itself are traced.
     std::uint32_t traces_itself;
-    /// 1: the reader has all that it wants; programs that still run are to go on untraced.
+    /// 1: the reader has finished; programs that are still running continue untraced.
     shared_atomic<std::uint32_t> closed;
     /// 1: the reader locks `life_byte` as long as it lives.
     shared_atomic<std::uint32_t> locked;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What each thread knows of its own tracing.
+/// The state of each thread's own tracing.
 
 #include <signal.h>
 
@@ -18,7 +18,7 @@ namespace trace_ring::inline v1::instrument {
 namespace impl {
 
 /// Where a thread adds its references. It lies in memory that a fork wipes: so a child has none,
-/// also one of a system call of its own, of which no library is told.
+/// including one made by a direct system call, which no library sees.
 struct alignas(64) own_place {
     /// place | idle: there is room, and no hook is at work. Else a hook is: an address in its
     /// frame. 0: there is no place.

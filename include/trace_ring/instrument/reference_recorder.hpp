@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Makes records of what threads have open, and waits for the reader where there is no room.
+/// Makes records of the threads' open references, and waits for the reader if there is no room.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -53,10 +53,11 @@ public:
     }
     /// Whether nothing is recorded any more: the reader is gone, or has closed the table.
     [[nodiscard]] bool has_stopped() const noexcept {
-        return has_stopped_.load(relaxed);  // relaxed: no more than this is told
+        return has_stopped_.load(relaxed);  // relaxed: nothing else is published
     }
 
-    /// Whether a thread that waits for room is to go on: now and then it looks for the reader.
+    /// Whether a thread that waits for room continues to wait: now and then it checks for the
+    /// reader.
     [[nodiscard]] bool keeps_waiting() noexcept {
         constexpr std::uint64_t one_look = 20'000'000;  // ns
         if (!goes_on()) return false;
@@ -192,7 +193,7 @@ private:
         return !has_stopped();
     }
     /// The reader may be in another PID namespace, and its number may be another process's by now:
-    /// so the lock that it holds tells, as far as its file can be reached.
+    /// so its lock shows whether it lives, as long as its file can be reached.
     [[nodiscard]] bool reader_lives() const noexcept {
         const file_descriptor fd(::open(table_path_, O_RDWR | O_CLOEXEC));
         if (fd && table_->locked.load(relaxed) != 0)  // relaxed: set when the table was made

@@ -6,12 +6,12 @@
 /// Sets up the trace of this process's references, gives its threads their places, and records what
 /// is in them (trace_reference.hpp adds it).
 ///
-/// What is not traced: the tracing itself. While a thread records, its signals wait, so whatever
-/// calls a hook meanwhile is code of the tracing that was compiled with hooks, and is only counted;
-/// and so is a reference into the trace's own memory.
+/// The tracing itself is not traced. While a thread records, its signals are blocked, so a hook
+/// call in this time is made by code of the tracing that was compiled with hooks, and is only
+/// counted; and so is a reference into the trace's own memory.
 ///
 /// A writer that finds no room waits for the reader as long as that lives. When it is gone, or has
-/// closed the table, the program goes on untraced.
+/// closed the table, the program continues untraced.
 ///
 /// | variable                       | means                                                       |
 /// |--------------------------------|-------------------------------------------------------------|
@@ -110,7 +110,7 @@ public:
         const impl::undisturbed_tracing scope;
         record_new_modules(out_.to(), modules_);
     }
-    /// From a constructor of an object: it has been loaded, and none of its other code has run.
+    /// Called from a constructor of an object: it has been loaded, and its other code has not run.
     void note_loaded() noexcept {
         // relaxed: a trace that is off stays so, and otherwise `begin` looks
         if (stage_.load(relaxed) == off || impl::tracing) return;
@@ -152,7 +152,7 @@ private:
         try {
             const char* const table_file = ::secure_getenv("TRACE_RING_OPEN_REFERENCES");
             open_table(table_file);
-            // Before the recorder has its own: so a thread's end is told here first.
+            // Created before the recorder's key, so that a thread's end is reported here first.
             if (const int error = ::pthread_key_create(&at_thread_end_, end_thread))
                 fail_setup(file, "no key for what a thread does at its end", error);
             out_.set_up(file, *table_, table_file == nullptr ? "" : table_file, keep_waiting);
@@ -210,7 +210,7 @@ private:
 
     // --- Places
 
-    /// One for each place, as far as it is used. Linear in nothing.
+    /// One for each used place. Constant time.
     void make_own_places() {
         const std::size_t bytes = table_->places * sizeof(impl::own_place);
         void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -227,7 +227,7 @@ private:
     [[nodiscard]] impl::own_place* make_room(std::uintptr_t frame) noexcept {
         impl::own_place* own = impl::current;
         if (own == &impl::refused) return count(table_->untraced_references);
-        // Also in a child of a fork of which nobody was told.
+        // Also in a child whose fork was not announced.
         if (own->place == nullptr) {
             own = begin_thread();
             if (own == nullptr) return nullptr;
@@ -258,7 +258,7 @@ private:
             const impl::undisturbed_tracing scope;
             tell_stack();
             out_.record(*own->place);
-            if (out_.has_stopped()) {  // the program goes on untraced
+            if (out_.has_stopped()) {  // the program continues untraced
                 stage_.store(off, relaxed);
                 impl::current = &impl::nowhere;
                 return nullptr;
@@ -355,14 +355,14 @@ private:
         impl::current = &impl::nowhere;
     }
     [[nodiscard]] static bool keep_waiting() noexcept;
-    /// The child's thread takes places of its own.
+    /// The child's thread takes its own places.
     static void in_child() noexcept {
         impl::current = &impl::nowhere;
     }
 
     // --- Recording
 
-    /// Records what is in a thread's place; its hooks are suppressed meanwhile.
+    /// Records the contents of a thread's place. Its hooks are suppressed during this.
     void record(impl::own_place& own) noexcept {
         const impl::frame_mark here{};
         // relaxed, to the end: own thread's

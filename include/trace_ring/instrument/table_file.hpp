@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The file of open references, for whoever runs traced programs and reads what they leave.
+/// The file of open references, for the program that runs traced programs and reads their
+/// references.
 
 #include <errno.h>
 #include <signal.h>
@@ -70,7 +71,8 @@ public:
                        .packs = how.packs,
                        .traces_itself = how.traces_itself,
                        .skips_blocks = how.skips_blocks});
-        // Not every file system can; then its number tells whether this process lives.
+        // Not every file system supports this; otherwise the process id shows whether this process
+        // lives.
         const auto lock = life_.take(fd.get(), path_.c_str(), open_references_table::life_byte);
         // relaxed: before any process looks
         if (lock == storage::lock_result::taken) table().locked.store(1, relaxed);
@@ -82,7 +84,7 @@ public:
         ::unlink(path_.c_str());
     }
 
-    /// Programs that still run are to go on untraced. They do so when their places are full.
+    /// Programs that are still running continue untraced from the time when their places are full.
     void close() noexcept {
         table().closed.store(1, relaxed);  // relaxed: a sign
     }
@@ -91,7 +93,7 @@ public:
         std::vector<std::uint32_t> all;
         for (std::uint32_t i = 1; i < table().places; ++i) {
             const open_references& each = table().place(i);
-            // relaxed, both: what changes meanwhile may be missing
+            // relaxed, both: concurrent changes may be missing
             if (each.thread.load(relaxed) == 0) continue;
             const std::uint32_t process = each.process.load(relaxed);
             if (process != 0 && is_alive(process)) all.push_back(process);
@@ -103,9 +105,10 @@ public:
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-    /// Calls `visit(const left_references&)` for what each thread left whose process is gone, or,
-    /// with `all`, whoever left it: what a process that lives does afterwards is counted no more.
-    /// Its place is free then, unless `visit` returned false. Linear in the places.
+    /// Calls `visit(const left_references&)` for the references left by each thread whose process
+    /// is gone or, with `all`, by each thread. Further references of a living process are no longer
+    /// counted. The thread's place is free afterwards, unless `visit` returned false. Linear in the
+    /// places.
     template <class Visit>
     void take_left(bool all, Visit&& visit) {
         for (std::uint32_t i = 1; i < table().places; ++i) {

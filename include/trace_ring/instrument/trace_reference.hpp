@@ -68,14 +68,15 @@ namespace impl {
 
 }  // namespace impl
 
-/// Traces one reference to data, or, where `Size` is 0, to code. Signal-safe; constant time but for
-/// each few thousandth call, which records.
+/// Traces one reference to data, or to code if `Size` is 0. Signal-safe; constant time, except for
+/// one call in a few thousand, which records.
 template <reference_kind Kind, std::uint32_t Size = 0>
 [[gnu::always_inline]] inline void trace_reference(const void* address, const void* site) noexcept {
     impl::trace(reinterpret_cast<std::uintptr_t>(address), site, v1::impl::plain_code(Kind, Size),
                 Size);
 }
-/// One whose size only running tells. One of more than 2 GiB is as many as it needs.
+/// A reference whose size is known only at run time. A reference to more than 2 GiB is traced as
+/// several.
 template <reference_kind Kind>
 inline void trace_range(const void* address, std::uint64_t bytes, const void* site) noexcept {
     constexpr std::uint64_t most = std::uint64_t{1} << 31;

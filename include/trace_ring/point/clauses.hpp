@@ -98,8 +98,8 @@ public:
         return code(instructions_).subspan(of.offset, of.size);
     }
 
-    /// Runs all clauses of a point, by the mode of the process that fired; calls `tell` with the
-    /// result of each. An unknown point has no clauses.
+    /// Runs all clauses of a point, by the mode of the process that fired; passes the result of
+    /// each to the visitor. An unknown point has no clauses.
     template <firing Firing, class Tell>
     void fire(std::uint32_t point, record::program_mode mode, Firing& of, Tell&& tell) const {
         for (const std::uint32_t clause : at(point)) run_clause(clause, mode, of, tell);

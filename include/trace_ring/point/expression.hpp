@@ -11,7 +11,7 @@
 ///   const auto price = expression::of_name("price");
 ///   auto large = expression::compare(price, comparison::more, expression::of(number::of(9.5)));
 /// @endcode
-/// What a name means, and which forms make sense, is said by who uses the tree.
+/// The user of the tree determines what a name means, and which forms are valid.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ enum class form : std::uint8_t {
     sum,       ///< `signs[i]`, + - | or ^, before `parts[i]`; the first is +
     product,   ///< `signs[i]`, * / % & < (<<) or > (>>), before `parts[i]`; the first is *
     member,    ///< of its part, a structure: `word`
-    through,   ///< of what its part points to: `word`
+    through,   ///< member `word` of the object that its part points to
     indexed,   ///< the first part's element, whose number is the second
     cast,      ///< its part, as the type `word`
     call,      ///< of `word`, with these arguments
@@ -75,7 +75,7 @@ struct expression {
         made.parts.push_back(std::move(right));
         return made;
     }
-    /// All or any of several conditions, or none of one.
+    /// All or any of several conditions, or the negation of one.
     [[nodiscard]] static expression join(form how, std::vector<expression> parts) {
         return {.what = how, .parts = std::move(parts)};
     }

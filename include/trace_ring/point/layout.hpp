@@ -76,8 +76,8 @@ public:
     }
 
     /// The word in which bits `at` to `at + width` of a structure are, where words are so aligned;
-    /// nothing if they are in nine bytes. Where a word may begin at any byte, it ends with the bits
-    /// as soon as there are bytes enough before.
+    /// empty if they are in nine bytes. If a word may begin at any byte, it ends with the bits as
+    /// soon as there are bytes enough before.
     [[nodiscard]] static constexpr std::optional<bit_field> word_of(
         std::uint64_t at, std::uint64_t width, std::uint64_t alignment) noexcept {
         std::uint64_t from = at / 8 / alignment * alignment;

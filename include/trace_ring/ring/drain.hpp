@@ -28,7 +28,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// Used by one session, on one thread at a time, with no other consumer beside it. Room comes free
+/// Used by one session, on one thread at a time, without any other consumer. Room comes free
 /// in order: a sub-buffer that is kept or held keeps those after it from being used again, until
 /// this session or a later one consumes it.
 template <list_of_policies Kind>
@@ -37,7 +37,7 @@ public:
     using ring_type = sub_buffer_ring<Kind>;
     using portion = drained_sub_buffer;
 
-    /// Null stands for a ring that is compiled away and has no records.
+    /// Null means a ring that is compiled away and has no records.
     explicit sub_buffer_drain(ring_type* ring) noexcept : ring_(ring) {}
     sub_buffer_drain(sub_buffer_drain&&) = default;
     sub_buffer_drain& operator=(sub_buffer_drain&&) = default;
@@ -94,7 +94,7 @@ public:
                                bytes >= sizeof(sub_buffer_header) && bytes % 8 == 0 &&
                                bytes <= ring_type::sub_buffer_bytes;
             held_.push_back({next_, 0, false});
-            if (!sound) {  // the next one tells how many records it had
+            if (!sound) {  // the next one shows how many records it had
                 damaged_ = true;
                 given_back(next_++, expected_, true);
                 continue;
@@ -201,8 +201,8 @@ private:
         open_ = what.at();
         told_ = {refused, too_long, nested};
     }
-    /// Up to `most` of the losses that the ring has counted and no session was told of; they count
-    /// as told from here on.
+    /// Up to `most` of the losses that the ring has counted and no session has reported; they count
+    /// as reported from here on.
     [[nodiscard]] std::uint64_t tell(loss_cause cause, std::uint64_t most) noexcept {
         auto& c = ring_->control();
         const auto& all = cause == loss_cause::refused    ? c.refused

@@ -49,7 +49,7 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// The kind of transfer of control. `unknown` if the source does not tell: a debug store never
+/// The kind of transfer of control. `unknown` if the source does not record it: a debug store never
 /// does, because that would need the instruction at `from`.
 enum class branch_kind : std::uint8_t {
     unknown,
@@ -65,7 +65,7 @@ enum class branch_kind : std::uint8_t {
     interrupt,  ///< `from` is the address it returns to
     exception,  ///< `from` is the faulting address
     signal,     ///< to a signal's handler; `from` is the instruction not executed
-    other,      ///< none of these: a transaction's abort, a far branch
+    other,      ///< another kind: a transaction's abort, a far branch
 };
 inline constexpr std::size_t branch_kind_count = 14;
 
@@ -125,7 +125,7 @@ public:
     [[nodiscard]] constexpr bool complete() const noexcept { return has_from() && has_to(); }
     [[nodiscard]] constexpr branch_kind kind() const noexcept { return kind_; }
 
-    /// The program's thread, by the system's number; 0 if the source does not tell.
+    /// The program's thread, by the system's number; 0 if the source does not record it.
     [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return thread_; }
     [[nodiscard]] constexpr bool has_prediction() const noexcept {
         return (bits_ & prediction_bit) != 0;
@@ -180,7 +180,7 @@ static_assert(std::is_trivially_copyable_v<branch> && std::is_standard_layout_v<
 
 /// Records are or may be missing here: those on both sides do not meet.
 struct branch_gap {
-    std::uint64_t count = 0;  ///< records; 0: unknown, perhaps none
+    std::uint64_t count = 0;  ///< records; 0: unknown, possibly none
     loss_cause cause = loss_cause::overwritten;
     std::uint32_t thread = 0;  ///< 0: any thread that the source follows
     /// How to avoid the gap, if the source has a buffer whose size or threshold decides it.

@@ -172,7 +172,8 @@ BOOST_AUTO_TEST_CASE(sites_are_summed_up_by_function_and_line) {
     BOOST_TEST(entered.functions[0].calls == 1U);
 }
 
-// A site is where its hook returns to: also that of a call which is a function's last instruction.
+// A site is where its hook returns to: including the site of a call which is a function's last
+// instruction.
 BOOST_AUTO_TEST_CASE(a_site_has_the_name_of_the_function_that_called_the_hook) {
     address_trace::loaded_objects objects;
     BOOST_TEST(objects.find(0x1234).function == "0x1234");
@@ -435,7 +436,7 @@ BOOST_AUTO_TEST_CASE(blocks_fetch_the_lines_of_their_code) {
     BOOST_TEST(found[0].unknown_blocks == 0U);
     BOOST_TEST(asked == 2U);
     BOOST_TEST(found[1].loads.misses == 1U);
-    // What was missing is asked for, and two of the lines are half a line there.
+    // Missing lines go to the next level, and two of the lines are half a line there.
     BOOST_TEST(found[2].fetches.references == 4U);
     BOOST_TEST(found[2].fetches.misses == 3U);
 
@@ -450,8 +451,7 @@ BOOST_AUTO_TEST_CASE(blocks_fetch_the_lines_of_their_code) {
     BOOST_TEST(small.results()[0].fetches.references == 3U);
     BOOST_TEST(small.results()[0].fetches.misses == 2U);
 
-    // What is not known is told.
-    // present: unknown_blocks
+    // Unknown parts are reported. present: unknown_blocks
     feed(chosen, {block(code + 32), block(code + 32), block(code)});
     BOOST_TEST(split.results()[0].unknown_blocks == 2U);
     BOOST_TEST(split.results()[0].fetches.references == 10U * (20 + 16) + 2 + 20);

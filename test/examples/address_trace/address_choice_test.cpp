@@ -167,7 +167,7 @@ int main() {
     }
 }
 
-// operator new in a function that catches: what follows the call is a block of its own.
+// operator new in a function that catches: the code after the call is a separate block.
 BOOST_FIXTURE_TEST_CASE(allocations_are_told_where_the_program_makes_them, fixture) {
     if (!is_here()) return;
     write(in / "new.cpp", R"~(

@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(they_count_what_the_protocol_says) {
     }
 }
 
-// Two threads that store beside each other in one line take it away from each other each time.
+// Two threads that store to adjacent bytes of one line take it away from each other each time.
 BOOST_AUTO_TEST_CASE(false_sharing_is_misses) {
     address_trace::analyses chosen;
     const auto& found = chosen.make<coherent_caches>(parse_cache_levels("D1=32K,64,8"));

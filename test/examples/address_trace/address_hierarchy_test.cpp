@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(what_stores_makes_dirty_and_what_only_compares_does_not) {
 BOOST_AUTO_TEST_CASE(a_miss_brings_the_next_line_too) {
     const auto of = found({load_line(0), load_line(1), load_line(3), load_line(8), load_line(4)},
                           "D1=256,64,4,next");
-    // 0 brings 1, which is used; 3 brings 4; 8 takes the place of 0, and brings 9 for that of 1.
+    // 0 brings 1, which is used; 3 brings 4; 8 replaces 0, and brings 9, which replaces 1.
     BOOST_TEST((of[0].loads == miss_counts{5, 3}));
     BOOST_TEST((of[0].prefetched == prefetch_counts{3, 2}));
     BOOST_TEST((of[0].written == written_bytes{0, 0}));

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Programs that address-trace compiles and runs in a folder, and what it tells of them.
+/// Programs that address-trace compiles and runs in a folder, and its output.
 
 #include <sys/wait.h>
 

@@ -3,7 +3,7 @@
 
 /// @file
 /// The program's source on the page of an address trace: which lines are shown with which counts,
-/// and that whatever lies at a path, or in a file, neither stops nor breaks the page.
+/// and that nothing at a path, or in a file, stops or breaks the page.
 
 #include <sys/stat.h>
 #include <unistd.h>

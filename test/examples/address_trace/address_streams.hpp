@@ -82,7 +82,7 @@ template <class Next>
     return out;
 }
 
-/// Feeds them as one thread's, `most` at once.
+/// Feeds them as one thread's, at most `most` at a time.
 inline void feed(address_trace::analyses& to, const std::vector<reference>& all,
                  std::uint32_t thread = 1, std::size_t most = 1000) {
     for (std::size_t at = 0; at < all.size(); at += most) {

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // address-trace: programs are compiled by it as by any compiler, run as they would without it, and
-// the references that it tells are those that another count of the same calls has.
+// its references are those that another count of the same calls has.
 
 #include <boost/test/unit_test.hpp>
 
@@ -147,7 +147,7 @@ BOOST_FIXTURE_TEST_CASE(a_program_of_known_references_is_exact, fixture) {
     BOOST_TEST(words.find("; 0 bytes written back, 64 still dirty; 6") != std::string::npos, words);
     BOOST_TEST(words.find(": 32 KiB, 64-byte lines, 8 ways, write-back, next") !=
                std::string::npos);
-    // One of two lines goes on along the row, but is used less lately than `cell` now and then.
+    // One of two lines continues along the row, but is used less lately than `cell` now and then.
     BOOST_TEST(cached.of("D2") >= cached.of("D1"));
     BOOST_TEST(cached.of("D2") <= cached.of("D1") + 130);
 }
@@ -327,7 +327,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_no_program_has_no_hooks_of_its_own, fixture) {
     compile("known.h -o known.h.gch");
     compile("-x c-header known.h -o known.pch");
     compile("-include-pch known.pch known.c -o program");
-    // A library must not be asked where its hooks are, whatever else it must define.
+    // A library must not be asked where its hooks are, even if it must define everything else.
     for (const char* const defs : {"-Wl,-z,defs", "-Wl,-z -Wl,defs", "-Xlinker --no-undefined"})
         compile(std::string("-fPIC -shared known.c -o libdefs.so ") + defs);
 }
@@ -397,7 +397,7 @@ double longest_round(const test::folder& in) {
     return most;
 }
 
-// The tracer has what it was to trace; who lives on is told, and is not held up.
+// The tracer has its trace; surviving processes are reported, and not delayed.
 BOOST_FIXTURE_TEST_CASE(a_daemon_goes_on_untraced_or_is_waited_for, fixture) {
     if (!is_here()) return;
     write(in / "daemon.c", std::string(rounds) + R"(
@@ -433,7 +433,7 @@ BOOST_FIXTURE_TEST_CASE(a_program_whose_tracer_is_killed_goes_on, fixture) {
     if (test::scale == 1) BOOST_TEST(longest < 5);
 }
 
-// No library is told of these children.
+// No library sees these children.
 BOOST_FIXTURE_TEST_CASE(children_of_the_bare_system_call_have_their_own, fixture) {
     if (!is_here()) return;
     write(in / "clone.c", R"(
@@ -501,7 +501,7 @@ BOOST_FIXTURE_TEST_CASE(nothing_is_lost_by_jumps_out_of_signal_handlers, fixture
         BOOST_TEST(traced.status == 0);
         const std::uint64_t jumps = std::strtoull(traced.out.c_str(), nullptr, 10);
         BOOST_TEST(jumps > 10);
-        // Of each jump: its own store, and at most one that was told but not made.
+        // Of each jump: its own store, and at most one that was reported but not made.
         BOOST_TEST(traced.of("stores") >= 3'000'000);
         BOOST_TEST(traced.of("stores") <= 3'000'000 + 2 * jumps + 200);
         BOOST_TEST(traced.err.find("gaps        none") != std::string::npos, traced.err);

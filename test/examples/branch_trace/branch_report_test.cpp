@@ -41,7 +41,7 @@ namespace {
 constexpr std::uint64_t base = 0x7F00'1234'5000;
 constexpr std::uint64_t text_offset = 0x1000;
 
-/// A trace in the making: one process 70 with thread 70, unless told otherwise.
+/// Builds a trace: one process 70 with thread 70 by default.
 class tracing {
 public:
     explicit tracing(std::uint64_t size = std::uint64_t{1} << 20)
@@ -408,7 +408,7 @@ BOOST_AUTO_TEST_CASE(a_trace_that_begins_inside_calls_finds_its_callers) {
 
 BOOST_AUTO_TEST_CASE(a_tree_without_end_is_cut_and_deep_stacks_are_followed_in_time,
                      *boost::unit_test::label("slow")) {
-    // Each call goes to a function of its own, as far as anyone knows; then returns to nowhere.
+    // Each call goes to a separate function, as far as the trace shows; then returns to nowhere.
     constexpr int calls = 100'000;
     tracing t(16 << 20);
     for (std::uint64_t i = 0; i < calls; ++i) {

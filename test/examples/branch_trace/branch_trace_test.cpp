@@ -88,7 +88,7 @@ private:
     std::optional<int> status_;
 };
 
-/// A run of branch-trace into a file of its own.
+/// A run of branch-trace with a separate file.
 class tracing {
 public:
     explicit tracing(std::vector<std::string> command, std::vector<std::string> options = {}) {
@@ -184,8 +184,8 @@ struct counted {
 }
 
 /// Compares one run of a program with callgrind's count of another: in the program's own code,
-/// instruction by instruction. In that of the dynamic linker and the libraries they differ, as
-/// valgrind preloads a library of its own and has a processor of its own, by whose features
+/// instruction by instruction. In the code of the dynamic linker and the libraries they differ,
+/// because valgrind preloads its own library and simulates a different processor, by whose features
 /// functions are chosen (IFUNC).
 void agree(const std::vector<std::string>& command, const std::string& object,
            const std::string& name_by_callgrind) {
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(without_a_branch_trace_store_it_says_why_and_auto_steps) {
         BOOST_TEST_MESSAGE("skipped: this machine has one");
         return;
     }
-    // What the kernel says of the processor, in the order in which it would be of use.
+    // The kernel's reports on the processor, in the order of their usefulness.
     std::string vendor, flags;
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line) && (vendor.empty() || flags.empty());) {

@@ -110,7 +110,7 @@ int main(int, char** arguments) {
     for (int i = 0; i < 3; ++i) asm volatile(".byte 0xF1; nop" : : : "memory");
     std::printf("int1: %d\n", traps);
 
-    // A thread that blocks the signal of each step, and gets some of its own.
+    // A thread that blocks the signal of each step, and sends itself some.
     sigset_t trap, now;
     sigemptyset(&trap);
     sigaddset(&trap, SIGTRAP);

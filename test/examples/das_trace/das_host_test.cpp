@@ -212,7 +212,7 @@ struct run_of_two {
     bool interrupted = false;
 };
 
-// Two processors in threads of their own execute `loops` loops each; they meet at the swaps of the
+// Two processors in separate threads execute `loops` loops each; they meet at the swaps of the
 // first `met` traced instructions.
 run_of_two run_two(guest& machine, std::uint32_t met) {
     run_of_two out;

@@ -6,7 +6,7 @@
 ///
 /// It shares nothing with the recorder but the rule that a call made by the allocator itself, while
 /// it serves another one, is not a call of the program. The counts lie in a mapped file, one row
-/// for each thread, so that they are exact to the last call whatever way the program ends.
+/// for each thread, so that they are exact to the last call for any end of the program.
 /// HEAP_COUNTER_FILE names the file; ".N" is appended, with N the first number that is free.
 
 #include <dlfcn.h>
@@ -115,7 +115,7 @@ void set_up() {
 bool count(function which) {
     if (here.inside) return false;
     const int kept = errno;
-    here.inside = true;  // none of what is called here is the program's
+    here.inside = true;  // no call here is the program's
     // The first call comes before there is a second thread.
     if (counts == nullptr) set_up();
     if (*same_process == 0) {

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A program whose every allocation is in this file (it uses nothing of the C++ library): the
-/// numbers of its report are worked out by hand in heap_recorder_test.cpp.
+/// A program whose every allocation is in this file (it does not use the C++ library): the numbers
+/// of its report are worked out by hand in heap_recorder_test.cpp.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int main() {
     three[2] = kept(realloc(three[2], 500));        // 5500
     free(three[0]);                                 // 500 in 1
     for (int i = 0; i < 10; ++i) leaked();          // 1270 in 11
-    volatile size_t huge = SIZE_MAX / 4;  // volatile: the compiler warns of what it can see
+    volatile size_t huge = SIZE_MAX / 4;            // volatile: otherwise the compiler warns
     if (kept(realloc(three[2], huge)) != nullptr) return 1;
     if (kept(calloc(huge, 8)) != nullptr) return 1;
     free(three[2]);  // 770 in 10

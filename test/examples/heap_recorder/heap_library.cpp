@@ -11,7 +11,7 @@ namespace {
 const std::vector<int> numbers(1000);
 }
 
-// Called by threads at once.
+// Called by several threads concurrently.
 extern "C" void* allocate_in_library() {
     return std::malloc(88 + numbers.size());
 }

@@ -207,7 +207,7 @@ int short_threads(int count) {
 
 /// Threads whose first allocation is the C library's own, while it holds a lock: the thread's in
 /// pthread_getattr_np, the loader's in what dl_iterate_phdr calls and in dlopen. They end if the
-/// recorder takes none of these locks.
+/// recorder takes no such lock.
 int locked_threads(const char* library) {
     std::thread([] {
         pthread_attr_t attributes;
@@ -356,7 +356,7 @@ int execs(char** argv) {
 }
 
 /// Executes a program by every function that can do that: 13 times, in each of which the
-/// environment says nothing of a preload; and twice in vain.
+/// environment does not mention a preload; and twice in vain.
 int executes(const char* path) {
     char* const words[] = {const_cast<char*>(path), nullptr};
     char* const none[] = {nullptr};
@@ -421,7 +421,7 @@ int executes(const char* path) {
     return failures;
 }
 
-/// A library with calls of its own to the C library, past any preload.
+/// A library that calls the C library directly, bypassing any preload.
 int deep_binding(const char* library) {
     void* const handle = ::dlopen(library, RTLD_NOW | RTLD_DEEPBIND);
     if (handle == nullptr) return 1;
@@ -493,7 +493,7 @@ int signals() {
     return handled == 1000 ? 0 : 1;
 }
 
-/// Every descriptor closed, then files of its own: they must stay what they are.
+/// Closes every descriptor, then opens files: they must not change.
 int closes_all() {
     for (int fd = 3; fd < 2000; ++fd) ::close(fd);
     char name[] = "own-file-XXXXXX";
@@ -534,7 +534,7 @@ int operators(std::size_t times) {
 }
 
 /// Memory is short: the handler gives its reserve back, then gives up in each way that there is.
-/// What comes after it, in frames below the ones that were left, is as ever.
+/// Afterwards, in frames below those that were left, everything works as usual.
 char* reserve;
 int handled_news;
 void gives_up() {

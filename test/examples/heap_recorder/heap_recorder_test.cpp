@@ -54,7 +54,7 @@ const std::string program = HEAP_PROGRAM;
 // Behind it: none, so the C library's, and one whose operator new does not call its malloc.
 const std::array<std::string, 2> allocators{"", ":" HEAP_TINY};
 
-/// A folder of its own for each test, gone afterwards.
+/// A separate folder for each test, removed afterwards.
 class folder {
 public:
     folder() {
@@ -109,7 +109,7 @@ using variables = std::map<std::string, std::string>;
     std::vector<std::string> words;
     for (char** each = environ; *each != nullptr; ++each) {
         const std::string word = *each;
-        // The settings of whoever runs the tests are not wanted.
+        // The settings of the user who runs the tests must have no effect.
         if (word.starts_with("TRACE_RING_") || word.starts_with("LD_PRELOAD=")) continue;
         if (!environment.contains(word.substr(0, word.find('=')))) words.push_back(word);
     }
@@ -262,7 +262,8 @@ BOOST_AUTO_TEST_CASE(on_every_function_in_many_threads) {
 BOOST_AUTO_TEST_CASE(on_what_comes_before_main_and_after_static_destruction) {
     const folder scratch;
     (void)agree({program, "nothing"}, scratch);
-    // The sizes tell: 3333 before any constructor, 1111 in one, 2222 in a destructor after main.
+    // The sizes identify them: 3333 before any constructor, 1111 in one, 2222 in a destructor after
+    // main.
     std::vector<std::uint64_t> sizes;
     const auto trace = reduce::trace_file::open(scratch.files(".trace").at(0));
     for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
@@ -621,7 +622,7 @@ BOOST_AUTO_TEST_CASE(functions_that_were_inlined_are_in_the_stack_each_with_its_
     BOOST_TEST(sites[0].callers[0] == "(anonymous namespace)::middle()");
     BOOST_TEST(sites[0].callers[1] == "outer");
     BOOST_TEST(sites[0].callers[2] == "main");
-    // Each with the line of what it calls.
+    // Each with the line of its call.
     const symbols::object program_file(HEAP_INLINED);
     const auto& functions = program_file.functions();
     const auto outer = std::find_if(functions.begin(), functions.end(),
@@ -666,7 +667,7 @@ BOOST_AUTO_TEST_CASE(lines_are_known_without_a_table_of_what_lies_where) {
     BOOST_TEST(!without.lines(outer->start, outer->end).empty());
 }
 
-/// The stacks of a program's calls, as they are in its file.
+/// The stacks of a program's calls, as in its file.
 [[nodiscard]] std::vector<std::vector<heap::frame>> stacks_of(const folder& scratch,
                                                               const std::string& way) {
     const std::string file = scratch.file(way + ".trace");
@@ -953,7 +954,7 @@ BOOST_AUTO_TEST_CASE(programs_that_are_executed_whatever_function_does_it) {
     }
     BOOST_TEST(known == 11U);
     BOOST_TEST(shells == 2U);
-    BOOST_TEST(file.executions.size() == known + shells);  // none of those that failed
+    BOOST_TEST(file.executions.size() == known + shells);  // no failed call
     const std::string text = report_of(trace, scratch);
     BOOST_TEST(contains(text, "executes.trace: not recorded: " HEAP_KNOWN " (process "), text);
     BOOST_TEST(contains(text, "and 3 more programs that are not recorded"), text);
@@ -1069,7 +1070,7 @@ BOOST_AUTO_TEST_CASE(heap_record_ends_with_the_report_and_the_program_s_exit_sta
     BOOST_TEST(recorded_by({}).status == 125);
     BOOST_TEST(recorded_by({"--help"}).status == 0);
     BOOST_TEST(recorded_by({"--version"}).status == 0);
-    // A recorder that cannot record: that is said, and the program runs.
+    // A recorder that cannot record reports this, and the program runs.
     const outcome nowhere = recorded_by({"-o", "/nowhere/at/all.trace", "--", program, "speak"});
     BOOST_TEST(nowhere.status == 42);
     BOOST_TEST(contains(nowhere.err, " recorded nothing: "), nowhere.err);

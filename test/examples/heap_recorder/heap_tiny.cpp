@@ -18,7 +18,7 @@ constexpr size_t all = size_t{64} << 20;
 alignas(64) char memory[all];
 size_t used = 0;
 
-/// Its size stands before a block.
+/// The size is stored before the block.
 void* take(size_t size, size_t align = 16) {
     if (size > all || align > all) return nullptr;
     const size_t need = size + 16 + align;

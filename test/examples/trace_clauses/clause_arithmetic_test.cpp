@@ -53,7 +53,7 @@ public:
             switch (const std::size_t which = pick(20)) {
                 case 0:
                 case 1:
-                    // C says nothing of a division by 0, or of a shift by too many bits; of a
+                    // A division by 0, and a shift by too many bits, are undefined in C; for a
                     // variable's, the processor does.
                     made += (which == 0 ? " / ((" : " % ((") + expression(depth - 1) + ") & 7 ^ 8)";
                     break;

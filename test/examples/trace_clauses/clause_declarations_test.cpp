@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What a script's declarations may be, and what is said of those that are wrong; and debug
-/// information that lies.
+/// Valid declarations of a script, and the messages for invalid ones; and debug information that
+/// lies.
 
 #include <cstdint>
 #include <iterator>
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(mistakes_are_pointed_at) {
         {"struct a { int i[2 + ]; };", "line 1, column 22: a number is expected"},
         {"struct a { int i : ; };", "line 1, column 20: a number is expected"},
         {"struct a { int i : 33; };", "line 1, column 20: of 0 to 32 bits"},
-        {"struct a { int i : 0; };", "line 1, column 20: what has a name has at least one bit"},
+        {"struct a { int i : 0; };", "line 1, column 20: a named bit-field has at least one bit"},
         {"struct a { float f : 3; };", "line 1, column 18: bits are of an integer"},
         {"struct a { int i; char i; };", "line 1, column 24: there are two members 'i'"},
         {"struct a { int i; };\nstruct a { int j; };",

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(first_statements_that_have_no_code_change_no_argument) {
                                 value.substr(equals + 1));
                         }
                         for (const auto& [what, values] : traced) {
-                            // What a function never reads, its callers need not pass.
+                            // Callers need not pass arguments that a function never reads.
                             if (what == "e_same a" || what == "e_both b") continue;
                             BOOST_TEST(values == printed[what], what);
                             compared += values.size();

@@ -47,7 +47,7 @@ int main(int argc, char **) {
     std::printf("argc=%d sum=%ld\n", argc, sum);
     return argc == 1 && sum == 233 ? 0 : 1;
 })";
-/// Code of which nothing tells how it is entered: `inside` is jumped to with a word of data on top.
+/// Code without information on how it is entered: `inside` is jumped to with a word of data on top.
 constexpr const char* without_information = R"(
 .text
 .globl outside
@@ -140,7 +140,7 @@ struct program {
     const char* text;
     std::string language;
     std::string flags;
-    std::string said;                 ///< of what is left out
+    std::string said;                 ///< of the omitted points
     std::vector<std::string> counts;  ///< "CLAUSE = LINE" of single functions
     std::string points = "{program,libc.so.6}";
 };
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(exceptions_and_ends_of_threads_go_through_functions_with_ex
             BOOST_TEST(traced.err.find("ptrace") == std::string::npos);
         }
     }
-    // All processes at once, while the program runs.
+    // All processes together, while the program runs.
     write(folder / "script", TRACE_CLAUSES " --all -e '@@uft:*:" + program +
                                  ":shows:exit { count(func); }' &\nsleep 2\n" + program +
                                  "\nkill -INT $!\nwait $!\n");
@@ -420,7 +420,7 @@ BOOST_AUTO_TEST_CASE(code_that_optimizers_have_changed_is_counted_as_it_runs_or_
         "#include <setjmp.h>\n#include <stdio.h>\n#include <time.h>\n"
         "#define N extern \"C\" __attribute__((noipa))\n";
     const std::vector<sample> all{
-        // Each tail call is a call, and all return at once.
+        // Each tail call is a call, and all return together.
         {"recursion",
          head + "N int even(int);\n"
                 "N int odd(int n) { return n == 0 ? 0 : even(n - 1); }\n"
@@ -494,7 +494,8 @@ BOOST_AUTO_TEST_CASE(code_that_optimizers_have_changed_is_counted_as_it_runs_or_
                 for (const std::string& each : one.shown)
                     BOOST_TEST((traced.out + traced.err).find(each) != std::string::npos, each);
                 BOOST_TEST(traced.err.find(one.note) != std::string::npos);
-                // The kernel cannot trace its exit without harm, and a second one is never told.
+                // The kernel cannot trace its exit without harm, and a second exit is never
+                // reported.
                 if (one.name == "grows")
                     BOOST_TEST((traced.out.find("  7: 1\n") != std::string::npos ||
                                 traced.err.find("could end the program") != std::string::npos));

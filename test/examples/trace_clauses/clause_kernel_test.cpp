@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Clauses that the kernel runs: what it computes and reads is what the interpreter does, in this
-// process and in programs of both modes at once; what is lost is counted; what is traced is
+// process and in programs of both modes together; what is lost is counted; what is traced is
 // unharmed.
 
 #include <boost/test/unit_test.hpp>
@@ -66,8 +66,8 @@ extern "C" [[gnu::noinline]] std::uint64_t clause_kernel_deep(std::uint64_t dept
     return 1 + below;
 }
 
-// Who calls whom is as it is written here, whatever the compiler does with frames. The caller
-// returns where it returns to.
+// The calls are exactly as written here, for any frames that the compiler makes. The caller returns
+// where it returns to.
 asm(R"(
     .pushsection .text
     .globl clause_kernel_caller, clause_kernel_frameless, clause_kernel_framed
@@ -136,7 +136,7 @@ tc::attach_point place_of(const void* code, ::pid_t process) {
     const auto [file, offset] = clause_programs::place_in_file(code);
     return {file, offset, tc::function_part::entry, process};
 }
-/// Whether the kernel has and permits all of it here: if not, that is said.
+/// Whether the kernel supports and permits all of it here; otherwise reports why not.
 bool is_permitted() {
     static const bool found = [] {
         try {
@@ -650,7 +650,7 @@ BOOST_AUTO_TEST_CASE(a_system_call_is_of_the_mode_by_which_it_came_whoever_made_
     const std::uint32_t other[] = {number_64, ~0U, 12, 13, 14, 15, 16};
     BOOST_TEST(::syscall(number_64, -1L, high + 2, 13, 14, high + 5, high + 6) == -1);
     BOOST_TEST(clause_kernel_narrow_call(narrow) == -EBADF);
-    // Their numbers in the other's table: other calls, which are not asked for.
+    // Their numbers in the other's table: other calls, which are not requested.
     static_cast<void>(clause_kernel_narrow_call(other));
     static_cast<void>(::syscall(number_32, -1L, 12, 13, 14, 15, 16));
     source->detach();
@@ -718,7 +718,7 @@ BOOST_AUTO_TEST_CASE(what_a_process_forks_is_followed_until_its_last_thread_ends
     std::array<int, 2> told{}, asked{};
     BOOST_REQUIRE(::pipe2(told.data(), O_CLOEXEC) == 0);
     BOOST_REQUIRE(::pipe2(asked.data(), O_CLOEXEC) == 0);
-    // Its first thread ends; another one forks then, and ends when it is told to.
+    // Its first thread ends; another one forks then, and ends on request.
     const auto child_of = [&] {
         const ::pid_t child = ::fork();
         if (child != 0) return child;

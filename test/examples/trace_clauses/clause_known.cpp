@@ -2,11 +2,11 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // A program whose calls are known, built for 32 and for 64 bits: it prints what it passes, and what
-// it gets back. Each call finds its structure at the same place with other contents, so that
-// whoever looks later than at the call reads something else.
+// it gets back. Each call finds its structure at the same place with other contents, so that a
+// tracer that reads later than at the call reads something else.
 //     clause_known COUNT    prints a line for each call
 //     clause_known          prints where `handle` is in the file, and ends
-//     clause_known -COUNT   calls, prints the sum of what it got, and nothing else
+//     clause_known -COUNT   calls, prints only the sum of its results
 //     clause_known -COUNT DEPTH   so often calls `deep`, which calls itself to that depth, before
 //     clause_known COUNT waits    waits for its input before it calls
 
@@ -26,7 +26,7 @@ struct order {
     int left : 5;
 };
 
-/// For whoever asks for an order by the name of its number.
+/// For clauses that select an order by the name of its number.
 enum number { first, third = 2 };
 number last_named = third;
 

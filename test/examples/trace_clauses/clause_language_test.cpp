@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // The language of trace clauses: scripts are read, clauses are compiled for both modes of programs
-// and run on made-up firings, and what is wrong is told with its place.
+// and run on made-up firings, and errors are reported with their place.
 
 #include <boost/test/unit_test.hpp>
 
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
     refuses("@@a:b:c when o->price > 1 { }",
             "column 14: floating-point numbers can be captured, and not computed with");
     refuses("@@a:b:c when n == \"x\" { }",
-            "column 14: a text compared with what is none: str(POINTER) is one");
+            "column 14: a text compared with another type: use str(POINTER) for a text");
     refuses("@@a:b:c when str(path) < \"x\" { }",
             "column 24: texts are equal or not, and have no order");
     refuses("@@a:b:c when comm ~ \"s*\" { }",
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
             "column 19: of pointers there are POINTER + NUMBER and POINTER - NUMBER; cast it to a "
             "number");
     refuses("@@a:b:c { capture(n << 32); }",
-            "column 24: a shift by all 32 bits or more, of which C says nothing");
+            "column 24: a shift by all 32 bits or more is undefined in C");
     refuses("@@a:b:c { capture(08); }", "column 19: no octal number, which begins with 0");
     refuses("@@a:b:c { capture(10lul); }",
             "column 21: 'lul' is no unit: there are ns, us, ms, s, min and h (a name begins with a "

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Where the kernel sets no uprobe, or one that changes what the program does: such points are left
-// out and told, and all others are set, however many. The reference is what the programs print.
+// out and reported, and all others are set, however many. The reference is what the programs print.
 
 #include <boost/test/unit_test.hpp>
 

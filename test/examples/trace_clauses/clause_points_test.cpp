@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Where trace points are: the functions of programs of both modes, beside what nm says, and files
-/// that lie.
+/// Where trace points are: the functions of programs of both modes, compared with nm's output, and
+/// files that lie.
 
 #include <algorithm>
 #include <cstdint>
@@ -174,7 +174,7 @@ int main() {
 
 BOOST_AUTO_TEST_CASE(an_offset_leads_to_the_functions_own_code) {
     const test::folder folder;
-    // The program prints its function's first bytes, as they are in memory.
+    // The program prints its function's first bytes in memory.
     constexpr const char* text = R"(
 extern "C" int printf(const char *, ...);
 extern "C" __attribute__((noinline)) int wanted(int a, int b) { return 7 * a + 3 * b + 12345; }
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(files_that_are_cut_off_or_lie) {
             std::string bytes = whole;
             const std::size_t changes = 1 + random() % 8;
             for (std::size_t n = 0; n < changes; ++n) {
-                // Half of them where it is said what is where.
+                // Half of them in the headers that describe the rest.
                 std::size_t at = random() % bytes.size();
                 if (random() % 2 == 0) {
                     const std::size_t headers = 64 * 30;

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The probes that authors put into their programs, and where their arguments are, beside what
-/// readelf says.
+/// The probes that authors put into their programs, and where their arguments are, compared with
+/// what readelf says.
 
 #include <cstdint>
 #include <cstring>

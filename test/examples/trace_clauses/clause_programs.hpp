@@ -4,7 +4,7 @@
 
 /// @file
 /// What the tests of trace clauses build and ask: programs for 32 and 64 bits, and what the
-/// machine's own tools say of them.
+/// machine's own tools report about them.
 
 #include <cstdint>
 #include <cstdio>

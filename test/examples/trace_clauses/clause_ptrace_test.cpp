@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Clauses at breakpoints: each of many threads' hits is told, whatever instruction is there; what
-// is forked goes on without breakpoints; the program computes what it would without us.
+// Clauses at breakpoints: each of many threads' hits is reported, for any instruction there; forked
+// processes continue without breakpoints; the program computes what it would without us.
 
 #include <boost/test/unit_test.hpp>
 
@@ -172,7 +172,7 @@ const std::vector<instruction>& returned_code() {
     return code;
 }
 
-/// A process that works when it is told to, and is not one of ours to wait for when it is traced.
+/// A process that works on request, and is not our child while it is traced.
 class worker {
 public:
     template <class Work>
@@ -326,7 +326,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_left_is_as_it_was_at_any_moment) {
     const unsigned times = trace_ring_test::repeats(80);
     int ends[2];
     BOOST_REQUIRE(::pipe(ends) == 0);
-    // Its threads work until they are told not to; then it says whether all was right.
+    // Its threads work until they are stopped; then it reports whether everything was right.
     const worker work([&] {
         std::array<bool, 3> right{};
         std::vector<std::thread> all;
@@ -398,8 +398,8 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_traced_is_said_in_a_sentence) {
 
 namespace {
 
-/// A process that stands still, and executes what it is told to, with memory in the lower 2 GiB,
-/// which both modes reach.
+/// A stopped process that executes given code, with memory in the lower 2 GiB, which both modes
+/// reach.
 class stepped_process {
 public:
     static constexpr std::size_t page = 4096;
@@ -529,7 +529,7 @@ BOOST_AUTO_TEST_CASE(what_is_done_by_hand_is_what_the_processor_does) {
         }
         registers.rsp = stepped.data + 8192 + below(256);
         registers.rip = stepped.code + 64;
-        registers.orig_rax = ~0ULL;  // no system call goes on
+        registers.orig_rax = ~0ULL;  // no system call continues
         registers.eflags = (registers.eflags & ~0x8D5ULL) | (random() & 0x8D5U);
         registers.cs = wide ? 0x33 : 0x23;
         registers.ds = registers.es = wide ? 0 : 0x2B;

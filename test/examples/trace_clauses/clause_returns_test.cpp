@@ -272,9 +272,9 @@ BOOST_AUTO_TEST_CASE(code_that_may_leave_at_other_places_is_doubted) {
         {"pushes", "it changes the address that it returns to"},
         {"thunk", "it changes the address that it returns to"},
         {"falls", "it ends in a jump to another function (a tail call)"},
-        {"with_data", "its code is not known to its end"},
-        {"into_an_instruction", "its code is not known to its end"},
-        {"no_size", "its code is not known to its end"}};
+        {"with_data", "its code cannot be decoded to its end"},
+        {"into_an_instruction", "its code cannot be decoded to its end"},
+        {"no_size", "its code cannot be decoded to its end"}};
     for (const auto& [name, why] : doubts) BOOST_TEST(file.doubt_of(name) == why, name);
     for (const char* const name : {"tail", "conditional_tail", "by_pointer", "table_of_functions"})
         BOOST_TEST(file.of(name).jumps.size() == 1U, name);

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Which trace points a specification means: in which files, and what is said if it means none.
+/// Which trace points a specification means: in which files, and the messages if it means none.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -227,11 +227,11 @@ BOOST_AUTO_TEST_CASE(what_means_nothing_names_what_there_is) {
          "there is no function 'first_in_libary' in libown.so; did you mean 'first_in_library'?"},
         {"@@uft:*:libwon.so:f:entry", "no file 'libwon.so' is loaded; did you mean 'libown.so'?"},
         {"@@uft:*:nothing*:f:entry", "no file 'nothing*' is loaded; there is 'libown.so', 'ls'"},
-        {"@@uft:*:libown.so:first*:return", "'return' is no place: there is 'entry' and 'exit'"},
+        {"@@uft:*:libown.so:first*:return", "'return' is not a place: use 'entry' or 'exit'"},
         {"@@uft:*:libown.so:first*",
          "'uft' has 5 fields: @@uft:PROCESS:OBJECT:FUNCTION:entry, or exit"},
         {"@@uft:self:libown.so:first*:entry",
-         "'self' is no process: write its number, or * for any"},
+         "'self' is not a process: write its number, or * for any"},
         {"@@uft:*:libown.so:f::entry", ""},
         {"@@usdt:*:libown.so:a:b", "there are no probes in libown.so"},
         {"@@utf:*:a:b",

@@ -73,7 +73,7 @@ int main(void) {
 }
 )";
 
-/// The same lines, from the spans of a trace; "lost" of what cannot be a span.
+/// The same lines, from the spans of a trace; "lost" for calls that cannot be a span.
 [[nodiscard]] std::vector<std::string> lines_of(const std::string& file) {
     std::vector<std::string> all;
     const auto trace = tr::reduce::trace_file::open(file);

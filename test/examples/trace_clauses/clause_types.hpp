@@ -14,7 +14,7 @@ namespace clause_types {
 
 using namespace trace_clauses;
 
-/// What of a type a clause can tell, without names of structures.
+/// The parts of a type that a clause can show, without names of structures.
 [[nodiscard]] inline std::string described(const type_table& in, type_id id, int depth = 0) {
     const type& one = in[id];
     const std::string size = std::to_string(one.size.bytes);

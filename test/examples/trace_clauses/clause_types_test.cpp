@@ -3,7 +3,7 @@
 
 /// @file
 /// The types of arguments: from a program's DWARF and from a script's declarations, which agree,
-/// beside what the compiled programs say.
+/// compared with the results of the compiled programs.
 
 #include <algorithm>
 #include <array>

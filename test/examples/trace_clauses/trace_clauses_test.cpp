@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // trace-clauses as its users run it: programs of both modes in one session, a running program that
-// is attached to, what it says of mistakes.
+// is attached to, its messages for mistakes.
 
 #include <boost/test/unit_test.hpp>
 
@@ -56,7 +56,7 @@ said run(const std::string& command) {
 std::string tool(const std::string& arguments) {
     return std::string("timeout 100 ") + TRACE_CLAUSES + " " + arguments;
 }
-/// Whether a source is there and permitted here: if not, that is said.
+/// Whether a source is available and permitted here; otherwise reports why not.
 bool is_permitted(const std::string& source) {
     const said made = run(
         tool("--source " + source +
@@ -91,7 +91,7 @@ std::string contents(const std::string& file) {
     return all.str();
 }
 
-/// A process that is started by a shell, and goes on by itself.
+/// A process that is started by a shell, and continues independently.
 class started {
 public:
     explicit started(const std::string& command) : process_(::fork()) {
@@ -157,7 +157,7 @@ std::map<std::uint64_t, std::string> lines_of(const std::string& trace) {
 const std::string captures =
     " { capture(of->id, str(of->name), of->in[1].a, of->in[1].b, of->wide, of->urgent, of->left, "
     "n); }";
-/// A clause of both programs, and one of what they return.
+/// A clause for both programs, and one for their results.
 std::string clauses_of(std::string points) {
     std::string made = "-e '" + points + captures + "' -e '";
     for (auto at = points.find(":entry"); at != std::string::npos; at = points.find(":entry")) {
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(all_functions_of_a_library_may_have_breakpoints) {
 BOOST_AUTO_TEST_CASE(a_running_program_is_attached_to_and_goes_on_unharmed) {
     for (const auto& source : sources()) {
         const test::folder folder;
-        // Threads that allocate until they are told to end, and sums that must come out.
+        // Threads that allocate until they are stopped, with known sums.
         std::ofstream(folder / "work.py")
             << "import os, threading\n"
                "sums, rounds = [0] * 4, [0] * 4\n"
@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(a_database_under_load_is_attached_to_and_goes_on_unharmed) 
         std::printf("skipped: no sqlite3 here (Debian: sqlite3)\n");
         return;
     }
-    // A table grows and is read until it is told to end; each line is as long as what is buffered.
+    // A table grows and is read until it is stopped; each line is as long as the buffer.
     const std::string line = "0|1|99 north|" + std::string(4096, '.') + "\n";
     std::ofstream(folder / "more.sql")
         << "insert into t select value, printf('%d north', value) from generate_series(1, 100);\n"
@@ -803,7 +803,8 @@ BOOST_AUTO_TEST_CASE(in_a_pid_namespace_processes_have_its_numbers) {
         return at == std::string::npos ? "none"
                                        : std::to_string(std::atoi(&text[at + word.size()]));
     };
-    // Its own number, one of the shell's; and those of what it forks, in a namespace below, too.
+    // Its own number, one of the shell's; and the numbers of the processes that it forks, in an
+    // inner namespace, too.
     for (const std::string all : {"", "--children "}) {
         std::ofstream(folder / "work")
             << "echo first $$\n"
@@ -916,7 +917,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
     if (!is_permitted("ptrace")) return;
     const test::folder folder;
     // It prints each of its SIGTRAPs, with the place and the flag in the frame. A second thread, if
-    // asked for, so that instructions are executed elsewhere where they can be.
+    // requested, so that instructions are executed elsewhere where they can be.
     const std::string source = R"(
         #include <pthread.h>
         #include <setjmp.h>
@@ -1034,7 +1035,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
     if (!clause_programs::build(program, source, "c++", 64, "-O0 -pthread -mno-red-zone")) return;
     const std::string alone = clause_programs::printed(program);
     BOOST_TEST(alone.find("pushed 0 0, popped 0\n") != std::string::npos, alone);
-    BOOST_TEST(alone.find("2:1:256 ") != std::string::npos, alone);  // of its own step
+    BOOST_TEST(alone.find("2:1:256 ") != std::string::npos, alone);  // of the program's own step
     if (alone.find("stays at int1") == std::string::npos)
         BOOST_TEST(alone.find("1:") != std::string::npos, alone);  // of int1
     const std::string script = folder / "script";
@@ -1130,7 +1131,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
     says("", "see --help");
     says("-e '@@end { }'", "PROGRAM, -p or --all is required");
     says("--all --children -e '@@end { }'", "--all excludes --children");
-    says("-p 1 -e '@@end { }'" + known, "one of -p, --all and PROGRAM is enough");
+    says("-p 1 -e '@@end { }'" + known, "use only one of -p, --all and PROGRAM");
     says("-e '@@uft:*:clause_known.64:handel:entry { }'" + known, "did you mean 'handle'?");
     says("-e '@@uft:*:clause_known.64:handle:entry { capture(of->nme); }'" + known,
          "column 48: struct order has no member 'nme'; did you mean 'name'?");

@@ -480,7 +480,7 @@ BOOST_AUTO_TEST_CASE(nothing_beyond_its_limits_is_shown_of_a_trace) {
         shows.by_lines(-1);
         BOOST_TEST(here(shows).ends_with("n=6000"));
         BOOST_TEST(shows.status().find("  0.0%  from +2s to +3s") != std::string::npos);
-        shows.end();  // of three at one time, that of the last lane
+        shows.end();  // of three at one time, the last lane's
         BOOST_TEST(here(shows).ends_with("n=8997"), here(shows));
         shows.by_lines(1);
         BOOST_TEST(here(shows).ends_with("n=8997"));

@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(csv_has_a_row_for_each_record_with_the_notation_of_the_opti
         BOOST_TEST(row[10] == data);
     }
     BOOST_TEST(!std::getline(in, line));
-    // A code from a row, as it is, selects its records.
+    // A code copied from a row selects its records.
     std::vector<std::size_t> expected;
     for (const auto& each : file.records) {
         if (each.code == file.records[0].code) expected.push_back(each.offset);
@@ -563,7 +563,7 @@ BOOST_AUTO_TEST_CASE(statistics_name_an_event_by_the_entry_and_reserved_bytes_ar
     BOOST_TEST(
         run_trace_reduce({path, "--format", "json"}).output.find("\"reserved\":\"010002\"") !=
         std::string::npos);
-    // A loss that cannot be one is shown, whatever is chosen.
+    // An impossible loss is shown with any selection.
     known strange{0xD3, 7, "????????", 0, 0, 0};
     page = bytes_of(strange) + bytes_of(small);
     page.resize(4096);

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What kind of file something is: told by its content alone, and by what every kind must have.
+/// The kind of a file is detected from its content alone, by what every kind must have.
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// trace-reduce and the kinds of files beside traces: CPTRAP files, core dumps of the test's own,
-/// of this kernel and of gdb, and what is of no kind.
+/// trace-reduce and the kinds of files other than traces: CPTRAP files, core dumps that the test
+/// writes, of this kernel and of gdb, and what is of no kind.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -160,8 +160,8 @@ void end(pid_t child) {
     ::waitpid(child, nullptr, 0);
 }
 
-/// A core as the kernel would write it, of a process that stands still, out of what /proc says:
-/// without the shared mappings of files that have a name. False if it may not be read.
+/// A core as the kernel would write it, for a stopped process, from /proc: without the shared
+/// mappings of files that have a name. False if it may not be read.
 bool write_core(pid_t of, const std::string& path) {
     const std::string proc = "/proc/" + std::to_string(of);
     std::ifstream maps(proc + "/maps"), memory(proc + "/mem", std::ios::binary);
@@ -199,7 +199,7 @@ bool write_core(pid_t of, const std::string& path) {
     return true;
 }
 
-/// All of what `crashing` recorded and is in a core: of the file, a word that says where it is.
+/// All records of `crashing` that are in a core; for the file, a word that says where it is.
 void check_core(const fixture& in, const std::string& core, const std::string& file) {
     const auto all = in.reduce(core + " --time raw");
     BOOST_TEST(count(all.output, "first.tick n=") == 1000U);

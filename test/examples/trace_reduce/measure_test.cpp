@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What trace-reduce --stats tells of fields, spans and groups: the counting alone, and the program
-/// from outside.
+/// The output of trace-reduce --stats for fields, spans and groups: the counting alone, and the
+/// program from outside.
 
 #include <sys/wait.h>
 
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(small_integers_are_exact_and_the_mean_is) {
     BOOST_TEST(all.mean() == 50.5);
     numbers reals(numbers::kind::floating);
     reals.add(1e16);
-    for (int i = 0; i < 1000; ++i) reals.add(1.0);  // each alone is lost beside 1e16
+    for (int i = 0; i < 1000; ++i) reals.add(1.0);  // each alone is lost when added to 1e16
     BOOST_TEST(reals.mean() == (1e16 + 1000) / 1001);
 }
 

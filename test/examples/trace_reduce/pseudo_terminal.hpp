@@ -131,7 +131,7 @@ private:
             x_ = std::max(x_ - 1, 0);
         } else if (c == '\t') {
             x_ = std::min((x_ / 8 + 1) * 8, columns_ - 1);
-        } else if ((byte & 0xC0U) == 0x80U) {  // goes on
+        } else if ((byte & 0xC0U) == 0x80U) {  // continues
             cell(y_, std::max(x_ - 1, 0)).text += c;
         } else if (byte >= 0x20) {
             if (x_ >= columns_) {

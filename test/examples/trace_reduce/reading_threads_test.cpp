@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// With threads that read ahead, a trace tells what it tells without.
+/// With threads that read ahead, the output for a trace is the same as without.
 
 #include <cstddef>
 #include <cstdint>
@@ -76,7 +76,7 @@ private:
 };
 
 struct refusal {};
-/// Throws when it is asked for the so-manieth time, whoever asks.
+/// Throws at a given number of calls, from any thread.
 class throwing : public where::condition {
 public:
     explicit throwing(std::uint64_t time) : time_(time) {}

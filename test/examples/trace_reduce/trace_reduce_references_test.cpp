@@ -25,8 +25,8 @@
 #include <trace_ring/instrument/modules.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
-// Whose names the trace is asked for: of known_functions.cpp, a library of these alone, as reading
-// the names of a large program takes its time.
+// The library whose names are searched in the trace: it has known_functions.cpp, a library of these
+// alone, as reading the names of a large program takes its time.
 extern "C" {
 int known_function(int n);
 int known_other(int n);
@@ -67,7 +67,7 @@ result reduce(const std::vector<std::string>& arguments) {
 constexpr std::uint64_t data = 0x7f1200000000;
 
 /// In the first function 40 blocks, 40 loads of 8 bytes in a row and a store each; in the other 10
-/// calls and 10 loads of one place. A note stands between the two.
+/// calls and 10 loads of one place. There is a note between the two.
 struct traced {
     test::folder folder;
     std::string path = folder / "a.trace";

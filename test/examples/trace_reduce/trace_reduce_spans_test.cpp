@@ -150,13 +150,13 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_span_says_how_long_it_took) {
     const std::size_t ns = column("duration_ns");
     std::string found;
     while (std::getline(csv, line)) {
-        std::istringstream cells(line);  // none of these has a comma in it
+        std::istringstream cells(line);  // no name here has a comma in it
         std::string cell;
         for (std::size_t i = 0; i <= ns; ++i) std::getline(cells, cell, ',');
         if (!cell.empty()) found += cell + ' ';
     }
     BOOST_TEST(found == "100 300 500 100 ");
-    // What a range cuts off, and what comes backward, is not known.
+    // Ends cut off by a range, and ends read backward, are not known.
     BOOST_TEST(lengths(shown({"--from", "1:1"}).text, "(duration ", ")") == "100ns 500ns 100ns ");
     BOOST_TEST(count(shown({"--backward"}).text, "duration") == 0U);
 }

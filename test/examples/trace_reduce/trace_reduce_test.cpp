@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_condition_selects_records_beside_every_other_choice) {
     BOOST_TEST(printed({"true", "--limit", "1"}) == lost + one);
     BOOST_TEST(printed({"true", "--event", "oth*"}) == lost + two);
     BOOST_TEST(printed({"n >= 0", "--thread", "12"}) == three);
-    // Losses of the lanes and the time that are asked for come along.
+    // Losses of the selected lanes and times are included.
     BOOST_TEST(printed({"thread == 'second' and event ~ 'o*'"}) == two);
     BOOST_TEST(printed({"thread == 11 || lane == 2 && n == 2"}) == lost + one + three);
     BOOST_TEST(printed({"time > 112ns and time <= 130ns"}) == two);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(tables_and_viewers_get_their_formats) {
         written({files[0], "--format", "perfetto", "--counter", "tick.n"}));
     BOOST_TEST(perfetto.events() == 6U);  // a loss, three records, two of them with a number
 
-    // Whole, too, where it was told to stop, and into a file.
+    // Also complete when it was stopped, and into a file.
     const std::string out = first.path() + ".json";
     BOOST_TEST(written({files[0], "--format", "chrome", "--output", out, "--limit", "0"}) == "");
     std::string text;
@@ -513,7 +513,7 @@ BOOST_AUTO_TEST_CASE(output_goes_to_a_file_whole_or_not_at_all) {
     BOOST_TEST(again.wait() == 0);
     BOOST_TEST(fs::file_size(out) > 300U);
 
-    // Not over an input, under whatever name.
+    // Not over an input, under any name.
     fs::create_symlink(path, folder / "link");
     for (const std::string& target : {path, (folder / "link").string()}) {
         run over({path, "--output", target});

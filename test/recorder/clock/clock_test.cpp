@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The time that records bear, with a clock that the test moves: what the processor's own does once
+/// The time of records, with a clock that the test moves: what the processor's own clock does once
 /// a second at most is done here at every place where the clock can be read.
 
 #include <boost/test/unit_test.hpp>
@@ -70,7 +70,7 @@ struct now_and_then : tr::policies<tr::clock::sampled<4, hand_clock>> {};
 
 struct timed_number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
 
-/// What a reader says of the time of each record.
+/// The time that a reader reports for each record.
 struct timing {
     std::uint64_t time;
     std::optional<std::uint64_t> latest;
@@ -189,8 +189,8 @@ BOOST_AUTO_TEST_CASE(without_a_clock_records_bear_none) {
 
 BOOST_AUTO_TEST_CASE(without_a_clock_a_thread_s_records_are_told_in_the_order_of_recording) {
     namespace reduce = tr::reduce;
-    // This thread records, and goes on in what an older thread leaves: a lane that began before its
-    // own, and whose last sub-buffer lies before its own (0 records more) or behind it.
+    // This thread records, and continues in a lane that an older thread leaves: a lane that began
+    // before its own, and whose last sub-buffer lies before its own (0 records more) or behind it.
     for (const std::uint64_t more : {0U, 20U}) {
         tr::basic_recorder<untimed> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
         std::latch began(1);
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_after_a_pause_a_reservation_and_at_
     recorder.record<timed_number>(std::uint64_t{7});
     recorder.reserve<timed_number>(std::uint64_t{8}).commit();
     recorder.record<timed_number>(std::uint64_t{9});
-    // 28 records a sub-buffer: number 28 begins the next, whatever was due.
+    // 28 records a sub-buffer: number 28 begins the next, in any case.
     for (std::uint64_t i = 10; i < 60; ++i) recorder.record<timed_number>(i);
     const auto seen = timings(recorder);
     BOOST_REQUIRE(seen.size() == 60U);

@@ -458,7 +458,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record)
     const std::uint32_t header = type.header.load(tr::relaxed);
     std::uint64_t time = tr::clock::tsc::now();
     {
-        // Lanes beside the recorder's own, whose words can be changed here.
+        // Additional lanes, whose words can be changed here.
         tr::impl::lanes_by_thread* threads = nullptr;
         tr::impl::lanes_by_thread::for_each(
             [&](tr::impl::lanes_by_thread& each) { threads = &each; });
@@ -865,7 +865,7 @@ BOOST_AUTO_TEST_CASE(a_killed_process_costs_nothing_that_was_committed) {
         for (int i = 0; i < 20; ++i) static_cast<void>(put(one, this_thread(), ++mine));
         ::kill(child, SIGKILL);
         BOOST_TEST(test::wait_for(child) == -SIGKILL);
-        // As it lies: each lane's records are whole, in order, or told as lost.
+        // As it lies: each lane's records are whole, in order, or reported as lost.
         const auto seen =
             read_all(reduce::trace_file::from(std::span(one.bytes().first, one.bytes().second)));
         seen.expect_sound();
@@ -886,7 +886,7 @@ BOOST_AUTO_TEST_CASE(a_killed_process_costs_nothing_that_was_committed) {
 }
 
 // As one that dies when it has drawn the next position and not taken it: the sub-buffer that is in
-// use is then not the newest that its lane tells of.
+// use is then not the newest that its lane records.
 BOOST_AUTO_TEST_CASE(what_a_process_used_when_it_died_drawing_another_is_taken_back) {
     const test::folder scratch;
     recorder one({.file = scratch / "drawing.trace", .size = 64 * 512, .sub_buffer_bytes = 512});
@@ -990,7 +990,7 @@ BOOST_AUTO_TEST_CASE(what_is_recorded_before_and_after_its_life_is_refused) {
     BOOST_TEST(!put(early, this_thread(), 4));
 }
 
-// The same, in a process whose C library was told to register nothing.
+// The same, in a process whose C library is configured to register nothing.
 BOOST_AUTO_TEST_CASE(without_sequences_it_is_a_recorder_by_thread) {
     if (!registered()) return;  // which is how all of the above was run
     const pid_t child = ::fork();

@@ -4,7 +4,7 @@
 /// @file
 /// A service does not die because of its trace: a recorder that cannot be set up records nothing,
 /// says why once, and all its members can be used. A service that starts again keeps the trace that
-/// it wrote before, and its file has the mode that was asked for.
+/// it wrote before, and its file has the requested mode.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(a_service_that_starts_again_keeps_the_old_traces) {
     }
     BOOST_TEST(files == 4U);
 
-    // What is no trace is neither renamed nor removed, wherever it stands.
+    // A file that is not a trace is neither renamed nor removed, in any place.
     std::ofstream(file + ".3", std::ios::trunc) << "something else";
     BOOST_CHECK_THROW(
         (tr::recorder{

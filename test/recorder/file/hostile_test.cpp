@@ -103,8 +103,8 @@ struct table {
     std::uint64_t at, bytes;
 };
 
-/// All that writers read, but for what was checked at set-up and is not read again. Of what comes
-/// many times, as many as are used.
+/// Everything that writers read, except what was checked at set-up and is not read again. Of what
+/// comes many times, as many as are used.
 std::vector<table> tables_of(const layout::plan& plan, std::uint64_t types) {
     std::vector<table> out = {
         {"ring", plan.ring, sizeof(layout::ring_state)},
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_word_that_others_store_anywhere_does_not_end_the
             recorder.emplace(growing(full));
             return other.emplace(recorder->descriptor());
         };
-        const auto before = [&] {  // there is a lane to go on in, and one that is live
+        const auto before = [&] {  // there is a lane to continue in, and one that is live
             std::thread([&] { put(*recorder, 2, 0); }).join();
             put(*recorder, 1, 1);
         };
@@ -364,7 +364,7 @@ BOOST_AUTO_TEST_CASE(who_is_counted_and_sleeps_before_it_holds_is_not_taken_for_
     end.count_down();
     for (auto& each : holders) each.join();
     BOOST_TEST(recorder.statistics().held == 4U);
-    // Nobody is left: whoever is refused next sets it right.
+    // No holder is left: the next refused writer repairs it.
     other.ring().held.store(8);
     std::thread([&] {
         std::uint64_t told = 0;

@@ -3,7 +3,7 @@
 
 /// @file
 /// Run with large_pages.cpp preloaded: everything of the library that maps memory works where pages
-/// have 64 KiB. A program of its own, without Boost.Test, as others map memory, too.
+/// have 64 KiB. A separate program, without Boost.Test, because that maps memory, too.
 
 #include <dlfcn.h>
 #include <fcntl.h>

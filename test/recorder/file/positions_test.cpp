@@ -67,7 +67,7 @@ orders orders_by(Cursor cursor) {
     return out;
 }
 
-/// Everything is there or told, backwards as forwards, in the memory and in a copy.
+/// Everything is present or reported, backwards and forwards, in the memory and in a copy.
 template <class Kind>
 test::account must_account(tr::basic_recorder<Kind>& recorder, std::uint64_t tried) {
     const auto all = test::account_of(recorder);
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(behind_the_last_position_records_are_refused_and_told) {
         options.limit = 2 * options.size;
         tr::recorder recorder(options);
         const std::uint64_t limit = test::hands_on(recorder).plan().sub_buffer_limit;
-        // Where a trace extends, the last position lies behind all that it has yet: it grows.
+        // In a trace that extends, the last position is beyond its current end: it grows.
         begin_after(recorder, tr::last_position - 5);
         BOOST_TEST(((tr::last_position - 6) % limit) >= limit - 7);
         std::uint64_t kept = 0;
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(what_a_lane_was_refused_is_counted_past_32_bits) {
     for (std::uint64_t n = 1; n < 64 * fit_in_512 + 10; ++n) test::put(recorder, 1, n);
     const auto all = must_account(recorder, before + 64 * fit_in_512 + 10);
     BOOST_TEST(all.lost()[loss_cause::refused] == before + 10);
-    // More than a sub-buffer's header can say: the rest is told, too.
+    // More than a sub-buffer's header can hold: the rest is reported, too.
     now.entry->refused.store(5 * past_32_bits, tr::relaxed);
     BOOST_TEST(
         must_account(recorder, 5 * past_32_bits + 64 * fit_in_512).lost()[loss_cause::refused] ==

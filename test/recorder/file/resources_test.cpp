@@ -4,8 +4,8 @@
 /// @file
 /// A recorder that does not get what it asks for: limits of files, descriptors, addresses and
 /// memory, kernels that know less, file systems that take nothing, filters of system calls, a clock
-/// that cannot be trusted. Set-up says what is missing; later the work goes on, and what is lost is
-/// counted. Each case has a process of its own.
+/// that cannot be trusted. Set-up reports what is missing; later the work continues, and losses are
+/// counted. Each case has a separate process.
 
 #include <boost/test/unit_test.hpp>
 
@@ -77,7 +77,7 @@ tr::recorder_options small(const std::string& file = {}) {
     return {.file = file, .size = 64 * 512, .sub_buffer_bytes = 512};
 }
 
-/// So many records are there, or told as lost, whoever reads.
+/// This many records are present, or reported as lost, for any reader.
 template <class Kind>
 void must_account(checks& check, const tr::basic_recorder<Kind>& recorder, std::uint64_t tried) {
     const auto all = test::account_of(recorder);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_limit_of_file_sizes_is_an_error_of_each_thing_that_makes_
         tr::storage::shared_file grows(ring, 4096, 1 << 20);
         check(grows.grow(16 << 10), "below the limit it grows");
         check(!grows.grow(256 << 10), "beyond it does not");
-        // What is there goes on.
+        // Existing files continue to work.
         while (tried < 10'000) test::put(recorder, 1, tried++);
         must_account(check, recorder, tried);
         limit(check, RLIMIT_FSIZE, RLIM_INFINITY);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_that_is_asked_for_from_outside_does_not_kill_who
 
 BOOST_AUTO_TEST_CASE(without_a_free_descriptor_set_up_says_so_and_a_trace_no_longer_grows) {
     // UndefinedBehaviorSanitizer looks at an object's memory through a pipe before it believes its
-    // type: without a descriptor to be had, it takes std::error_category for none.
+    // type: without a free descriptor, it takes std::error_category for none.
     if (test::under_asan) return;
     const test::folder folder;
     const std::string file = folder / "a.trace";
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(nothing_needs_locked_memory_or_huge_pages, kind, t
     BOOST_TEST(status == 0);
 }
 
-// AddressSanitizer and ThreadSanitizer want addresses by the terabyte, and calls of their own.
+// AddressSanitizer and ThreadSanitizer need terabytes of addresses, and their own calls.
 #if !defined(TRACE_RING_TEST_TSAN) && !defined(TRACE_RING_TEST_ASAN)
 
 namespace {
@@ -320,7 +320,7 @@ std::vector<std::function<std::shared_ptr<void>()>> all_that_may_grow(const std:
     };
 }
 
-/// What threads of the tests before this one have left for others to take is not to be had.
+/// The lanes that threads of earlier tests have released must not be available.
 void forget_ended_threads() {
     tr::impl::the_registry.nodes.store(nullptr, tr::relaxed);
 }
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(what_may_be_locked_at_most_is_named_where_addresses_are_ref
         checks check;
         const ::rlimit most{4 << 20, 4 << 20};
         if (::setrlimit(RLIMIT_MEMLOCK, &most) != 0) return skipped;
-        // Whoever may lock everything is not asked for the limit.
+        // The limit does not apply to a process that may lock everything.
         if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return skipped;
         if (::mlockall(MCL_FUTURE) != 0) return skipped;
         try {
@@ -599,7 +599,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_is_allocated_ahead_zeros_are_written) {
             }
             check(test::account_of(tr::reduce::trace_file::open(options.file)).read() == 200,
                   "those of the second and the third");
-            // Several bring the zeros at once, beside those who store already.
+            // Several append zeros concurrently with others that already store.
             options = growing(folder / "b.trace");
             options.limit = std::uint64_t{1} << 20;
             options.step = 512;
@@ -716,7 +716,7 @@ void record_all_ways(tr::basic_recorder<Kind>& recorder, std::uint64_t records) 
     }
 }
 
-/// What one thread does beside others that are there, or have been.
+/// The calls of one thread while others exist, or have existed.
 void in_thread(const std::function<void()>& body) {
     std::thread(body).join();
 }

@@ -408,7 +408,7 @@ BOOST_AUTO_TEST_CASE(a_trace_file_in_use_is_joined_or_refused_and_never_replaced
     BOOST_TEST(test::account_of(tr::reduce::trace_file::open(file)).of(1) ==
                    (std::vector<std::uint64_t>{0, 1}),
                boost::test_tools::per_element());
-    // Nobody has it any more: it is replaced, whatever its version.
+    // No process has it any more: it is replaced, for any version.
     patch(file, version_at, tr::layout::file_version + 1);
     BOOST_TEST(complaint_about(small(file, if_exists::replace)).error == 0);
     BOOST_TEST(test::account_of(tr::reduce::trace_file::open(file)).read() == 0U);
@@ -557,7 +557,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind
                   said.text);
             check(entries(folder.path()) == 0, "something was left behind");
         }
-        // An old trace stays, if there is no room for the new one beside it.
+        // An old trace stays, if there is no room for both.
         auto old = small(folder / "old.trace");
         old.size = 256 << 10;
         {
@@ -582,7 +582,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind
 }
 
 namespace {
-/// The kernel populates what is asked for: an older one refuses, and an emulator says that it did.
+/// The kernel populates the requested range: an older one refuses, and an emulator claims that it
+/// did.
 bool can_populate() {
     constexpr int populate_write = 23;
     void* const page =
@@ -596,7 +597,7 @@ bool can_populate() {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_file_with_holes_is_not_joined_on_a_full_disk) {
-    if (!can_populate()) return;  // nor can it be told before
+    if (!can_populate()) return;  // nor can it be known before
     const test::folder folder;
     const int status = on_small_disk(folder.path(), 1 << 20, [&]() -> int {
         checks check;
@@ -674,7 +675,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_while_a_trace_grows_is_its_limit) {
         const auto body = [&, full = full, kind = kind]() -> int {
             checks check;
             auto options = small(folder / "a.trace");
-            // Where zeros are written, the whole index is there from the beginning.
+            // If zeros are written, the whole index exists from the beginning.
             options.limit = (kind == disk::allocates ? 64U : 3U) << 20;
             options.step = 16 * 512;
             options.full = full;

@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A thousand threads at once in one small recorder.
+/// A thousand simultaneous threads in one small recorder.
 
 #include <boost/test/unit_test.hpp>
 
@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE(a_thousand_threads_at_once_are_read_back_or_counted) {
         BOOST_TEST(recorder.statistics().refused_without_lane == 0U);
         std::uint64_t kept = 0;
         for (const auto& one : all.members()) {
-            // In order, and no more of them than it recorded; without gaps but for those counted.
+            // In order, and no more of them than it recorded; without gaps except for those
+            // counted.
             const auto numbers = seen.of(one.who);
             BOOST_REQUIRE(numbers.size() <= one.recorded);
             BOOST_REQUIRE(std::is_sorted(numbers.begin(), numbers.end()));
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_lane_are_counted_and_the_least_size_for_t
     BOOST_TEST(counters.recommended_size == 128U * 512);             // of which 3/8 are 48
     BOOST_TEST(counters.recommended_lanes == counters.writers + 5);  // which are lent
     BOOST_TEST(recorder.statistics().held == 0U);
-    // What is recommended is enough: each has a lane and a sub-buffer of its own.
+    // The recommended size is enough: each has a lane and a sub-buffer to itself.
     tr::recorder again({.size = counters.recommended_size,
                         .sub_buffer_bytes = 512,
                         .lanes = static_cast<std::uint32_t>(counters.recommended_lanes)});

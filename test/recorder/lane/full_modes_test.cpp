@@ -3,7 +3,7 @@
 
 /// @file
 /// What becomes of records when every sub-buffer has been used: which stay, which go, how many are
-/// refused, and where a reader is told so.
+/// refused, and where a reader sees this.
 
 #include <boost/test/unit_test.hpp>
 
@@ -130,7 +130,8 @@ BOOST_AUTO_TEST_CASE(refused_records_are_told_between_those_that_came_before_and
         expected.insert(expected.end(), later.begin(), later.end());
         expected.push_back(whole + 40);
         BOOST_TEST(lane.numbers == expected, boost::test_tools::per_element());
-        // Positions count what was recorded; what was refused has none, and stands before the next.
+        // Positions count what was recorded; refused records have none, and are reported before the
+        // next record.
         const std::vector<loss> gaps{{0, taken, loss_cause::overwritten},
                                      {whole, 10, loss_cause::refused},
                                      {whole + fit_in_512, 30 - fit_in_512, loss_cause::refused}};
@@ -162,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_ring_that_stops_keeps_what_it_has_and_shuts_its_gates_for
     BOOST_REQUIRE(test::hands_on(recorder).free(0));
     BOOST_TEST(fill(recorder, 1000, 1010) == 0U);
     BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 1U);
-    // Who opens the gates again goes on, up to the next refusal.
+    // After the gates are opened again, recording continues up to the next refusal.
     recorder.resume();
     BOOST_TEST(fill(recorder, 2000, 2100) == fit_in_512);
     BOOST_TEST(!is_open());

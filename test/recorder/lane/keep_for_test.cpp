@@ -74,8 +74,8 @@ std::uint64_t fill(tr::basic_recorder<Kind>& to, std::uint64_t sub_buffers, std:
     return accepted;
 }
 
-/// All that was accepted is there, or told as overwritten; what is there of a writer are its newest
-/// records. How many those are.
+/// Everything that was accepted is present, or reported as overwritten; what is there of a writer
+/// are its newest records. How many those are.
 template <class Kind>
 std::uint64_t newest_of(const tr::basic_recorder<Kind>& recorder, std::uint64_t written) {
     const auto all = test::account_of(recorder);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_burst_makes_it_grow_and_a_calm_time_does_not, Ki
             begun.push_back(steady_clock::now());
             fill(recorder, 1, n);
         }
-        // Whatever this machine was doing meanwhile: what is younger than that is there.
+        // Younger records are present, even if the machine was busy in between.
         const auto now = steady_clock::now();
         const auto young =
             std::find_if(begun.begin(), begun.end(), [&](auto each) { return now - each < time; });
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(modes_that_keep_the_oldest_overwrite_what_is_older
         for (int i = 0; i < 4; ++i) {
             accepted += fill(recorder, all, n);
             std::this_thread::sleep_for(25ms);
-            // All is older now, whatever it was.
+            // Everything is older now.
             const std::uint64_t now = fill(recorder, 4, n);
             BOOST_TEST(now == 4 * fit_of(recorder));
             accepted += now;
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(a_trace_stops_only_when_all_is_young) {
     BOOST_TEST(newest_of(calm, n) < n);
 }
 
-// Rings by quota do not grow: theirs keep the newest whatever the time.
+// Rings by quota do not grow: theirs keep the newest at any time.
 BOOST_AUTO_TEST_CASE(beside_rings_by_quota_only_the_first_grows) {
     auto options = keeping(tr::full_mode::extend_then_overwrite, 1h);
     options.quotas = {8 * sub_buffer};

@@ -31,8 +31,8 @@ using tr::loss_cause;
 
 namespace {
 
-/// A thread and handlers five deep, each of which interrupts the one before, perhaps while that has
-/// a record open, and records before and after. A timer comes in between at any instruction.
+/// A thread and handlers five deep, each of which interrupts the one before, possibly while that
+/// has a record open, and records before and after. A timer comes in between at any instruction.
 template <class Kind>
 struct nest {
     static inline tr::basic_recorder<Kind>* recorder = nullptr;

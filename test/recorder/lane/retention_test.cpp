@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// What a recorder keeps: of short threads in a small file, of quiet ones beside noisy ones, of
-/// events with a quota beside a flood of others.
+/// What a recorder keeps: of short threads in a small file, of quiet ones among noisy ones, of
+/// events with a quota during a flood of others.
 
 #include <boost/test/unit_test.hpp>
 
@@ -42,7 +42,7 @@ namespace {
     return static_cast<std::uint32_t>(::syscall(SYS_gettid));
 }
 
-/// Runs `body` in a thread of its own, to its end.
+/// Runs `body` in a separate thread, to its end.
 template <class Body>
 void in_thread(const Body& body) {
     std::thread(body).join();
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_thousand_in_turn_leave_every_record_in_a_quarter_of_a_sma
     BOOST_TEST(found.size() == written);
     BOOST_TEST(lost == 0U);
     BOOST_TEST(recorder.statistics().overwritten == 0U);
-    // Full but for an eighth at most.
+    // Full except for an eighth at most.
     BOOST_TEST(recorder.statistics().claimed >= bytes / (4096 - 64));
     BOOST_TEST(recorder.statistics().claimed <= bytes / (4096 - 64 - 512) + 1);
     BOOST_TEST(recorder.statistics().held == 0U);
@@ -266,7 +266,7 @@ namespace {
 
 constexpr std::uint64_t slots = 64;
 
-/// A thread that does what it is told, one thing at a time.
+/// A thread that executes commands, one at a time.
 class hand {
 public:
     hand() : thread_([this] { work(); }) {}
@@ -341,7 +341,7 @@ BOOST_AUTO_TEST_CASE(what_it_filled_stays_for_half_a_round_wherever_the_others_a
         for (; n < test::fit_in_512; ++n) {
             quiet.run([&] { BOOST_REQUIRE(test::put(recorder, 2, n)); });
         }
-        // The clock's high half changed meanwhile: a time record took the last one's room.
+        // The clock's high half changed in between: a time record took the last one's room.
         if (recorder.statistics().claimed != 1) continue;
         make_noise(recorder, 5 * slots + phase);
         const std::uint64_t closed_at = recorder.statistics().claimed;

@@ -60,7 +60,7 @@ struct filler {
     }
 };
 
-/// A thread that does what it is told, step by step.
+/// A thread that executes commands, step by step.
 class helper {
 public:
     helper()
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_records_much_draws_up_to_16_at_once) {
     for (std::uint64_t filled = 1; filled <= 1000; ++filled) {
         busy.fill(1);
         const position now = newest_of(recorder);
-        // No more ahead than an eighth of what was drawn before.
+        // At most an eighth of the number drawn before.
         BOOST_REQUIRE(now >= filled);
         BOOST_REQUIRE(now - filled <= std::min(filled / 8, longest - 1));
         ++steps[now - before];

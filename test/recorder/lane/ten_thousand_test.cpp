@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Ten thousand threads at once in one small recorder.
+/// Ten thousand simultaneous threads in one small recorder.
 
 #include <boost/test/unit_test.hpp>
 
@@ -24,7 +24,7 @@ using test::crowd;
 using test::own_memory;
 using tr::loss_cause;
 
-// A lane for each of ten thousand threads; or one for each processor, whoever comes there.
+// A lane for each of ten thousand threads; or one for each processor, for any thread there.
 BOOST_AUTO_TEST_CASE_TEMPLATE(ten_thousand_threads_at_once_take_no_more_than_their_own_two_pages,
                               kind, test::kinds) {
     const std::uint64_t threads = test::scale == 1 ? 10'000 : 200;

@@ -3,15 +3,15 @@
 
 /// @file
 /// A process that records goes one instruction at a time, and after each its trace is read; and it
-/// is killed at many of them, alone and beside a process that goes on. What is promised wherever it
-/// stops:
+/// is killed at many of them, alone and next to a process that continues. What is promised wherever
+/// it stops:
 /// - what was committed is there or, where sub-buffers were overwritten, counted: so the records
 ///   read and overwritten are those whose call has returned, and of those begun that have not each
 ///   one or not. None comes, and goes again.
 /// - there is nothing else: no damage, no other loss.
 /// - of a record that was not committed, the reader says where it was begun as soon as a byte of it
 ///   is in the trace; and that this is certain only if it is.
-/// - others lose nothing of theirs, and can have what the dead held.
+/// - others lose none of their records, and can reclaim what the dead process held.
 
 #include <boost/test/unit_test.hpp>
 
@@ -59,7 +59,7 @@ constexpr std::uint64_t sub_buffers = 8;
 constexpr std::size_t bytes_each = 512;
 
 /// Writers: the thread that is stepped and the others of its process, its signal handler, and the
-/// process that goes on.
+/// process that continues.
 enum writer : std::uint64_t { stepped_one = 2, handler = 3, survivor = 1 };
 
 /// One to a sub-buffer.
@@ -309,7 +309,7 @@ private:
     std::uint64_t behind_[sub_buffers] = {};
 };
 
-/// What must hold of a trace whenever it is read, by what the child and the survivor say of
+/// What must hold for a trace whenever it is read, by what the child and the survivor report about
 /// themselves.
 class judge {
 public:
@@ -605,7 +605,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_instruction_a_process_leaves_all_that_it_reco
 
 namespace {
 
-/// A child and, in this process, a recorder that shares its trace and goes on.
+/// A child and, in this process, a recorder that shares its trace and continues.
 class pair {
 public:
     pair(const scene& what, bool by_fork, const place& from)
@@ -621,7 +621,7 @@ public:
     [[nodiscard]] tr::recorder& recorder() { return *recorder_; }
     [[nodiscard]] watched& memory() { return *memory_; }
 
-    /// The survivor records, too: its own, and each at once.
+    /// The survivor records, too: its own, and each immediately.
     void record() {
         BOOST_REQUIRE(put(*recorder_, survivor, written_));
         ++written_;

@@ -3,7 +3,7 @@
 
 /// @file
 /// Recording where programs begin, end and go astray: forks, exec, thread ends and cancellation,
-/// handlers on stacks of their own, jumps out of handlers, crashes.
+/// handlers on separate stacks, jumps out of handlers, crashes.
 
 #include <boost/test/unit_test.hpp>
 
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_child_told_to_stop_records_nothing_and_leaves_its_parent_
     BOOST_REQUIRE(view.processes().size() == 1U);
     BOOST_TEST(view.processes()[0].state ==
                static_cast<std::uint32_t>(test::layout::presence::live));
-    BOOST_TEST(recorder->statistics().refused_without_lane == 0U);  // told to: no loss
+    BOOST_TEST(recorder->statistics().refused_without_lane == 0U);  // on request: no loss
 }
 
 BOOST_AUTO_TEST_CASE(threads_of_a_new_child_never_record_under_the_parent_s_entry) {
@@ -608,7 +608,7 @@ BOOST_AUTO_TEST_CASE(handlers_on_a_stack_of_their_own_above_or_below_the_thread_
         BOOST_REQUIRE(::pthread_create(&thread, &attributes, body, &shared) == 0);
         ::pthread_join(thread, nullptr);
         ::pthread_attr_destroy(&attributes);
-        // ThreadSanitizer delivers signals when it likes, here perhaps never.
+        // ThreadSanitizer delays signals, here possibly forever.
         if (!test::under_tsan) BOOST_TEST(in_handler.count.load() > 500U);
         check_handled(recorder, shared.n);
     }
@@ -704,7 +704,7 @@ BOOST_AUTO_TEST_CASE(a_jump_out_of_a_handler_costs_at_most_the_record_that_it_in
     BOOST_TEST(written >= counts.done);
     BOOST_TEST(written <= counts.begun);
     // What is not there was abandoned, or not even begun when the handler came. (What was abandoned
-    // may be there: committed, but for the last step.)
+    // may be there: committed, except for the last step.)
     BOOST_TEST(written + wanted >= counts.begun);
     std::uint64_t present = 0;
     view.for_each([&](auto, auto, auto, auto, std::span<const std::uint64_t> payload) {
@@ -725,7 +725,7 @@ BOOST_AUTO_TEST_CASE(a_jump_over_the_end_of_a_reservation_costs_no_lane_for_good
         auto held = recorder.reserve<number>(std::uint64_t{1}, n);
         return held.commit();
     });
-    // Four are wanted at once: all that were left behind are given up.
+    // Four are needed together: all that were left behind are given up.
     {
         std::vector<tr::recorder::reservation> four;
         for (int i = 0; i < 4; ++i) four.push_back(recorder.reserve<other>(std::uint64_t{0}));

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Many programs one after the other, and many children: the tables of processes, lanes and event
-// types are used again, and every record is read by its type or counted. And who lives is told
-// right: across PID namespaces, of daemons, and after an exec.
+// types are used again, and every record is read by its type or counted. And which process lives is
+// determined right: across PID namespaces, of daemons, and after an exec.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(equal_types_of_different_programs_share_an_entry) {
     BOOST_TEST(used(memory) == after_first);
     const auto [second, none_either] = join(memory, other);
     BOOST_TEST(second != first);
-    // "b" is another number of what is there, and "c", and one entry says so of both.
+    // "b" and "c" are further numbers of existing types, and one entry describes both.
     BOOST_TEST(used(memory) == after_first + 64 + after_first / 3);
     BOOST_TEST(none + none_either == 0U);
     const auto trace = reduce::trace_file::open(file);
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(a_life_lock_is_not_a_childs) {
     BOOST_REQUIRE(::pipe(told) == 0);
     const pid_t child = test::start_child([&] {
         const bool none = !lock.held();
-        lock.release();  // which leaves the parent's as it is
+        lock.release();  // which leaves the parent's unchanged
         storage::life_lock own;
         const bool refused = own.take(fd, file.c_str(), 5) == storage::lock_result::held_by_another;
         char byte = none && refused ? 'y' : 'n';

@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(
             if (where == place::file) recorder.emplace(options);
             const test::hands_on trace(*recorder);
 
-            // The dead hold five of sixteen. The living go on around them, over and over: nothing
-            // they need is missing, and nothing of the dead is touched.
+            // The dead hold five of sixteen. The living continue around them, over and over: they
+            // lack nothing, and the dead writers' sub-buffers are not touched.
             BOOST_TEST(recorder->statistics().held == threads);
             std::uint64_t mine = 0;
             for (; mine < 1000; ++mine) BOOST_REQUIRE(put(*recorder, 1, mine));

@@ -2,8 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// A library that declares events of its own and records them when it is loaded, used and unloaded.
-/// With LIBRARY_ALONE it keeps its symbols to itself, has a recorder of its own, and so a registry.
+/// A library that declares its own events and records them when it is loaded, used and unloaded.
+/// With LIBRARY_ALONE it keeps its symbols to itself, has its own recorder, and so its own
+/// registry.
 
 #include <cstdint>
 

@@ -12,11 +12,11 @@
 #include "recorder/kinds.hpp"
 
 extern "C" {
-/// Of the program: where the library records, and the file for a recorder of its own.
+/// Of the program: where the library records, and the file for the library's own recorder.
 trace_ring::recorder* program_recorder();
 const char* library_file();
 
-/// Of the library. `library_use` records into the program's recorder, or one of its own.
+/// Of the library. `library_use` records into the program's recorder, or into its own.
 using library_use_type = bool(std::uint64_t n);
 /// Records there, many times, so that the last record does not take the cold path.
 using library_use_by_cpu_type = bool(trace_ring::basic_recorder<test::by_cpu>& to);

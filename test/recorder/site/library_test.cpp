@@ -41,7 +41,7 @@ struct of_program : tr::event<"program", tr::field<"n", std::uint64_t>> {};
 tr::recorder* for_library = nullptr;
 std::string file_for_library;
 
-/// Names and numbers of what a trace holds, in order.
+/// Names and numbers of a trace's records, in order.
 using listing = std::vector<std::pair<std::string, std::uint64_t>>;
 listing listing_of(const tr::reduce::trace_file& trace) {
     listing out;
@@ -95,7 +95,7 @@ private:
     void* handle_;
 };
 
-// --- Before main: in the order in which they stand here ---
+// --- Before main: in the order of this file ---
 
 extern tr::recorder early;
 struct recording_early {

@@ -83,7 +83,7 @@ using module_pause_type = void(trace_ring::recorder&);
 /// Of those that construct recorders.
 using module_make_type = trace_ring::recorder*();
 using module_unmake_type = void(trace_ring::recorder*);
-/// The same span into `first`, and then into a recorder by processor of its own. Returns how many
+/// The same span into `first`, and then into a separate recorder by processor. Returns how many
 /// records of that are not as they should be, or were not accepted.
 using module_answer_type = std::uint64_t(trace_ring::recorder& first, std::uint64_t count);
 }

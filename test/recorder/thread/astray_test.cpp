@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_handler_of_real_faults_on_its_own_stack_records_within_op
 }
 
 BOOST_AUTO_TEST_CASE(when_a_stack_has_run_over_its_handler_records_what_came_last) {
-    if (test::under_tsan || test::under_asan) return;  // which know stacks of their own
+    if (test::under_tsan || test::under_asan) return;  // which use separate stacks
     // Of several sizes, so that it runs over in the caller, in a record and in its slow path.
     for (std::size_t more = 0; more < 64; more += 4) {
         const test::folder folder;

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Threads that have several stacks: fibers that switch between records, with reservations held
-/// meanwhile; a record that a signal handler leaves for another stack; and jumps out of records,
+/// Threads that have several stacks: fibers that switch between records, also while they hold
+/// reservations; a record that a signal handler leaves for another stack; and jumps out of records,
 /// which look alike.
 
 #include <boost/test/unit_test.hpp>
@@ -49,7 +49,7 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
 
-/// Stacks beside each other, the last of them highest.
+/// Adjacent stacks, the last of them highest.
 class stacks {
 public:
     explicit stacks(std::size_t count) : bytes_(count * stack_bytes) {
@@ -68,7 +68,7 @@ private:
     std::byte* memory_ = nullptr;
 };
 
-/// A body that runs on a stack of its own, until it pauses.
+/// A body that runs on a separate stack, until it pauses.
 class context_fiber {
 public:
     context_fiber(std::byte* stack, std::function<void()> body) : body_(std::move(body)) {
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(fibers_that_hold_reservations_when_they_switch_los
             fibers[who].emplace(memory[who], [&, who] {
                 auto& n = done[who];
                 while (n < 3 * rounds) {
-                    // Not by more than three at once: the lanes are four.
+                    // At most three at the same time: there are four lanes.
                     if (held_now < 3) {
                         auto held = recorder.reserve<numbered>(who, n);
                         ++held_now;
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(a_thread_s_own_stack_is_known_unless_it_may_be_part_of_some
 
 namespace {
 
-/// A record whose words tell whether they are of one record.
+/// A record whose words show whether they belong to one record.
 struct checked : tr::event<"checked", tr::field<"who", std::uint64_t>,
                            tr::field<"n", std::uint64_t>, tr::field<"not_n", std::uint64_t>> {};
 
@@ -340,7 +340,7 @@ told told_by(const tr::recorder& recorder) {
 }
 
 /// Goes one instruction at a time from `begin` to `end`, and calls `step` after each, in a handler,
-/// on the stack that `begin` was called on; others go on as usual.
+/// on the stack that `begin` was called on; others continue as usual.
 class stepper {
 public:
     explicit stepper(std::function<void()> step, int flags = 0) : step_(std::move(step)) {
@@ -397,8 +397,8 @@ constexpr std::uint64_t stride = 1;
 constexpr std::uint64_t stride = 61;
 #endif
 
-/// On a stack of its own: records, one instruction at a time, and pauses after `k` of them while
-/// the record is open. False: it has paused no more, the record took fewer.
+/// On a separate stack: records, one instruction at a time, and pauses after `k` of them while the
+/// record is open. False: it has paused no more, the record took fewer.
 template <class Engine>
 bool pauses_in_a_record(tr::recorder& recorder, std::byte* stack, std::uint64_t k,
                         const std::function<void()>& meanwhile) {

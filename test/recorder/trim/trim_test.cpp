@@ -77,7 +77,7 @@ void fill(Recorder& to, std::uint64_t from, std::uint64_t count, std::uint64_t w
     for (std::uint64_t n = from; n < from + count; ++n) put(to, who, n);
 }
 
-/// Everything that readers are told, in both directions.
+/// Everything that readers report, in both directions.
 [[nodiscard]] std::string told_of(const tr::reduce::trace_file& trace) {
     std::string out;
     for (const bool forward : {true, false}) {

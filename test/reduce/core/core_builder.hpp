@@ -36,7 +36,7 @@ public:
         files_.push_back({begin, end, pages, std::move(path)});
         return *this;
     }
-    /// The count of program headers stands where there is room for a large one.
+    /// The count of program headers is where there is room for a large one.
     core_builder& many_headers() {
         many_ = true;
         return *this;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::uint64_t base = 0x10000;
 
-/// A trace of some records; `id` tells it from others.
+/// A trace of some records; `id` distinguishes it from others.
 file_builder small_trace(std::uint64_t id, std::uint64_t records = 3) {
     file_builder b;
     b.put(offsetof(trace_ring::layout::file_header, id), id, 8);

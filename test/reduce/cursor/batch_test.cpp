@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(what_was_claimed_since_it_was_seen_is_not_copied) {
         BOOST_TEST(after(sub_buffer_state::reset, 14) == "efg.a.cd");
         BOOST_TEST(after(sub_buffer_state::active, 14) == "efg.a.cd");
         BOOST_TEST(after(sub_buffer_state::closed, 14) == "efg.a.cd");
-        BOOST_TEST(after(sub_buffer_state::active, 6) == "efg.a.cd");  // another thread goes on
+        BOOST_TEST(after(sub_buffer_state::active, 6) == "efg.a.cd");  // another thread continues
         BOOST_TEST(after(sub_buffer_state::free, 6) == "efg.a.cd");
     }
 }

@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(one_direction_gives_a_bound_and_moves_no_more_than_it_must)
     BOOST_TEST(!ahead.at_least());
     BOOST_TEST(!ahead.uncertainty());
     BOOST_TEST(ahead.ahead() == 0);
-    clock_offset behind;  // received before it was sent, by the clocks as they are
+    clock_offset behind;  // received before it was sent, by the uncorrected clocks
     behind.forth(1000, 300);
     BOOST_TEST(behind.ahead() == -700);
     clock_offset back;

@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(positions_bound_what_is_read_of_their_lanes) {
     }
 }
 
-/// A copy of a trace in pages of its own, of which some can be made not to be there.
+/// A copy of a trace in separate pages, of which some can be made not to be there.
 class guarded_copy {
 public:
     explicit guarded_copy(std::span<const std::byte> bytes) : size_(bytes.size()) {

@@ -35,7 +35,7 @@ constexpr std::int64_t second = 1'000'000'000;
 /// 2023-11-14T22:13:20Z
 constexpr std::int64_t set_up = 1'700'000'000 * second;
 
-/// Local time is that of `zone` while this lives.
+/// Local time is the time of `zone` while this lives.
 class local_zone {
 public:
     explicit local_zone(const char* zone) {
@@ -74,7 +74,7 @@ file_builder hundred_records() {
     return b;
 }
 
-/// The numbers of the records in [from, to); nothing if that cannot be told.
+/// The numbers of the records in [from, to); empty if that is unknown.
 std::optional<std::vector<std::uint64_t>> between(const reduce::trace_file& file, const char* from,
                                                   const char* to) {
     reduce::filter what;
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(dates_and_times_of_day_are_found) {
     BOOST_TEST(*between(file, "2023-11-14", "2023-11-15") == numbers(0, 0));
     BOOST_TEST(*between(file, "2037-01-01", nullptr) == numbers(0, 0));
     // Local dates are the system's: where its time_t has 32 bits, there is none after 2038, which
-    // is said, and not another one taken.
+    // is reported, and no other one is used.
     const auto late = between(file, "2200-01-01", nullptr);
     BOOST_REQUIRE(late.has_value() == (sizeof(time_t) == 8));
     if (late) BOOST_TEST(*late == numbers(0, 0));

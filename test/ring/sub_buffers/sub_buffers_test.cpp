@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // Records of variable length: lengths and their limits, the ends of sub-buffers, time records, loss
-// told in its place, and consuming.
+// reported in its place, and consuming.
 
 #include <cstdint>
 #include <cstring>
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_costs_16_bytes_once) {
 
 BOOST_AUTO_TEST_CASE(a_time_record_that_no_longer_fits_begins_a_new_sub_buffer) {
     timed_ring ring;
-    // Room for one more record of 8 + 8 bytes, not for a time record beside it.
+    // Room for one more record of 8 + 8 bytes, not for a time record as well.
     const std::string most(payload_room - 8 - 16, 'm');
     BOOST_REQUIRE(say(ring, most));
     hand_clock::time = 0x1'0000'0000;
@@ -267,7 +267,8 @@ BOOST_AUTO_TEST_CASE(consuming_frees_whole_sub_buffers_and_loses_nothing) {
     std::uint64_t next = 1;
     for (int round = 0; round < 20; ++round) {
         while (put(*ring, written + 1)) ++written;
-        auto consumer = ring->consumer();  // a new one each time: it goes on where the last stopped
+        auto consumer = ring->consumer();  // a new one each time: it continues where the last one
+                                           // stopped
         bool gap = false;
         while (const auto item = consumer.next()) {
             if (item.is_loss()) {
@@ -313,7 +314,7 @@ BOOST_AUTO_TEST_CASE(what_lies_before_damage_is_read_and_the_rest_counted) {
                     4);
         std::vector<std::uint64_t> expected = range(1, sub * each + 4);
         for (std::uint64_t i = (sub + 1) * each + 1; i <= written; ++i) expected.push_back(i);
-        // How much the last one held, nothing after it tells: at least one.
+        // No later sub-buffer shows how many records the last one had: at least one.
         const std::uint64_t gone = sub == 2 ? 1 : each - 4;
         auto reader = ring.reader();
         BOOST_TEST(numbers(reader) == expected);

@@ -178,16 +178,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(writers_are_told_of_room_several_records_at_a_time
         auto moved = std::move(consumer);
         consume(moved, 1);
         BOOST_TEST(!put(*ring, 666));
-    }  // told at its end
+    }  // reported at its end
     put_range(*ring, 21, 23);
     BOOST_TEST(!put(*ring, 666));
     auto rest = ring->consumer(1000);
     consume(rest, table_slots - 1);
     BOOST_TEST(!put(*ring, 666));
     consume(rest, 1);
-    BOOST_TEST(!rest.next());  // nothing left: told
+    BOOST_TEST(!rest.next());  // nothing left: reported
     put_range(*ring, 24, 23 + table_slots);
-    // Whom 0 would make wait for ever is told of each.
+    // 0 would make a writer wait forever, so it is informed of each record.
     consume(rest, table_slots);
     BOOST_TEST(!rest.next());
     put_range(*ring, next, next);
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(a_slot_has_one_holder_and_a_position_one_fate) {
     BOOST_TEST(word.settle(49, true));
     BOOST_CHECK(look(49) == found::record);
     BOOST_TEST(out.number == 49U);
-    BOOST_TEST(!word.hold(33));  // slept a lap: what is newer stays as it is
+    BOOST_TEST(!word.hold(33));  // slept a lap: the newer record is unchanged
     BOOST_TEST(!word.hold(49));
     BOOST_CHECK(look(49) == found::record);
     BOOST_CHECK(look(33) == found::newer);

@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_others_have_set_stays_set, Model, models) {
     static_cast<void>(m.cpu.write(msr::debugctl, 0x8001));
     m.store.start();
     BOOST_TEST(m.value(msr::debugctl) == 0x81C1U);
-    static_cast<void>(m.cpu.write(msr::debugctl, 0x91C0));  // others change theirs meanwhile
+    static_cast<void>(m.cpu.write(msr::debugctl, 0x91C0));  // others change theirs at the same time
     m.store.end();
     BOOST_TEST(m.value(msr::debugctl) == 0x9000U);
     BOOST_TEST(!m.store.started());

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// The simulated processor and the branch store beside a second, naive processor and service
+// The simulated processor and the branch store compared with a second, naive processor and service
 // routine: random steps, and after each of them the registers, the area, the buffers and the
 // interrupts that were delivered are compared.
 
@@ -43,7 +43,7 @@ using models = boost::mpl::list<record::ilp32, record::lp64>;
 
 constexpr std::uint64_t steps_in_a_run = 2'500;
 /// 250,000 for each of two tests and two models: a million in all. Never so few that all of them
-/// could be stores into which nothing is told to be recorded.
+/// could be stores into which nothing is set to be recorded.
 std::uint64_t runs() {
     return std::max<std::uint64_t>(test::repeated(250'000 / steps_in_a_run, 8), 8);
 }
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_store_is_served_as_by_the_naive_routine, Model, 
         options.pebs_groups = static_cast<std::uint32_t>(random(8));
         options.pebs_enable = 0x300000003;
 
-        // What the processor writes behind the buffers, where it is said to go on, is memory too.
+        // Bytes after the buffers, where a processor may continue to write, are memory too.
         constexpr std::uint64_t slack = 0x400;
         x86::simulated_memory memory;
         x86::simulated_cpu<Model> probe(memory, is);

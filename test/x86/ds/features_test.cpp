@@ -77,7 +77,7 @@ ds_missing first_missing(made_up from, const x86::ds_needs& need,
     return missing(detect(from, from, mode), need);
 }
 
-/// Opens, and gives what the error says of the cause; empty: it opened.
+/// Opens, and returns the cause from the error; empty: it opened.
 std::string open_error(unsigned cpu, const std::string& devices, const std::string& processors,
                        int expected) {
     try {

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_pebs_record_has_the_length_of_its_format) {
         BOOST_TEST(x86::pebs_record_bytes<record::lp64>(format) == expected[format]);
     BOOST_TEST(x86::pebs_record_bytes<record::lp64>(4, 0x1F00000F) == 1232U);
     BOOST_TEST(x86::pebs_record_bytes<record::lp64>(5, x86::pebs_has_lbr) == 56U);
-    BOOST_TEST(x86::pebs_record_bytes<record::lp64>(4, 0x1F000000) == 32U);  // no LBR asked for
+    BOOST_TEST(x86::pebs_record_bytes<record::lp64>(4, 0x1F000000) == 32U);  // no LBR requested
 }
 
 BOOST_AUTO_TEST_CASE(every_choice_of_groups_is_taken_apart_in_their_order) {

@@ -4,8 +4,8 @@
 
 /// @file
 /// A second processor with a debug store, written from the manuals' rules alone and as naively as
-/// can be: numbers for registers, bytes for memory, nothing of the library. What it does is
-/// compared with what the library's does, step by step.
+/// can be: numbers for registers, bytes for memory, and no library code. What it does is compared
+/// with what the library's does, step by step.
 
 #include <cstddef>
 #include <cstdint>

@@ -55,7 +55,7 @@ struct taken {
     void operator()(const x86::branch_gap&) { gaps.push_back(all.size()); }
 };
 
-/// The same of what the kernel's list says.
+/// The same for the kernel's list.
 taken expected(const std::vector<bts_kernel::stored>& list) {
     taken out;
     for (const auto& one : list) {
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_holds_the_newest_in_their_order) {
                 BOOST_REQUIRE(got.all.size() == wanted.all.size());
                 for (std::size_t i = 0; i < got.all.size(); ++i)
                     BOOST_REQUIRE((got.all[i] == wanted.all[i]));
-                // That something came before is told, if the area shows it.
+                // Earlier records are reported if the area shows them.
                 if (count > bytes / 24 && count % (bytes / 24) != 0)
                     BOOST_TEST(got.gaps.size() == 1U);
                 if (count < bytes / 24) BOOST_TEST(got.gaps.empty());

@@ -22,7 +22,7 @@
 
 namespace trace_ring::inline v1::point {
 
-/// What code may ask of records, and of what its context has of them.
+/// The fields of records, and of the context, that code may read.
 struct record_bounds {
     std::uint32_t bytes = 0;  ///< of each record, behind its header
     std::uint32_t words = 0;

@@ -6,19 +6,19 @@
 /// The byte code of predicates and actions: what a clause's text becomes for one data model, and a
 /// condition on records for the records of one event. A stack machine of 64-bit words that goes
 /// forward only, so that its time is bounded by its length; what check.hpp accepts cannot reach
-/// outside of what it is given, whatever the traced program or the record holds.
+/// outside its arguments, for any contents of the traced program or the record.
 /// @code
 ///   using trace_ring::point::op;
 ///   const trace_ring::point::instruction large[] = {  // arg0 > 4096
 ///       {op::argument, 0}, {op::constant, 0, 0, 4096}, {op::exceeds}, {op::finish}};
 /// @endcode
 /// A predicate leaves one word, which is true unless 0. An action leaves none: it stores what it
-/// records into its output, whose size is fixed. What cannot be read, and a division by zero, is 0
+/// records into its output, whose size is fixed. A failed read, and a division by zero, yields 0
 /// and counted as a fault; nothing else can go wrong.
 ///
-/// Code asks one firing of a trace point, or records, many at once. What it asks of records may be
-/// missing: a condition leaves a truth, one of three words, for which `bit_and` and `bit_or` are
-/// "and" and "or".
+/// Code runs on one firing of a trace point, or on many records together. Its reads from records
+/// may be missing: a condition leaves a truth, one of three words, for which `bit_and` and `bit_or`
+/// are "and" and "or".
 
 #include <array>
 #include <cstddef>
@@ -60,7 +60,7 @@ enum class op : std::uint8_t {
     exceeds,               ///< 1 if w > x, signed
     exceeds_unsigned,      ///< 1 if w > x, unsigned
     narrow,                ///< x cut to width `what`, and extended to 64 bits again
-    skip,                  ///< goes on `value` instructions further on
+    skip,                  ///< continues `value` instructions further on
     skip_if_zero,          ///< the same if x is 0
     store,                 ///< x, in width `what`, into the output at `value`
     store_text,    ///< the text at address x into the output at `value`: its length in two bytes,
@@ -121,7 +121,7 @@ inline constexpr std::uint64_t truth_yes = ~std::uint64_t{0};
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
-/// What is known of a firing beside its arguments.
+/// The properties of a firing in addition to its arguments.
 enum class context_word : std::uint8_t {
     time,          ///< CLOCK_MONOTONIC, ns
     process,       ///< its id

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The numbers of conditions on records, whatever they are of, and how they compare.
+/// The numbers of all types in conditions on records, and how they compare.
 /// @code
 ///   const bool more = holds(comparison::more, number::of(9.5) <=> number::of(std::uint64_t{9}));
 /// @endcode

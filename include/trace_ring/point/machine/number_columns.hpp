@@ -83,7 +83,7 @@ struct numbers {
     }
 };
 
-/// `result` is told the two numbers, and is undefined where there is none.
+/// `result` receives the two numbers, and is undefined if there is none.
 template <class Do>
 [[nodiscard]] record_column* combine(record_column* into, std::uint64_t which, bool divides,
                                      const Do& result) noexcept {

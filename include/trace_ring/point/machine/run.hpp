@@ -4,7 +4,7 @@
 
 /// @file
 /// Runs byte code that check.hpp has accepted: on one firing of a trace point, or on up to 64
-/// records at once, each operation on all of them before the next.
+/// records together, each operation on all of them before the next.
 /// @code
 ///   const auto done = trace_ring::point::run(predicate, firing, {});
 ///   if (done.value != 0 && done.faults == 0) run(action, firing, output);
@@ -55,7 +55,7 @@ concept firing = requires(F& f, context_word word, unsigned n, std::uint64_t add
 /// |---|---|
 /// | `r.field(type, at, into)` | the numbers at byte `at` behind the header |
 /// | `r.within(n, words)` | the truths that they lie in the ranges number n, in their place |
-/// | `r.field_within(type, at, n, into)` | both at once: true; or false, and nothing is done |
+/// | `r.field_within(type, at, n, into)` | both together: true; or false, and nothing is done |
 /// | `r.word(n, asked, into)` | the context's word number n |
 /// | `r.number(n, asked, bits, kinds)` | its number n, of a number_kind each |
 template <class R>
@@ -126,8 +126,9 @@ private:
         for_first<N>(count_, [&](std::size_t k) { found |= x[k] == 0 ? record_bits[k] : 0; });
         return found & active_;
     }
-    /// Those whose bits are set go on `one.value` instructions further on: where the others wait
-    /// for them, or they for the others. The number of the instruction that was the last.
+    /// The records whose bits are set continue `one.value` instructions further on: the others wait
+    /// for them there, or they wait for the others. Returns the number of the last instruction
+    /// executed.
     [[nodiscard]] std::size_t skip(std::size_t i, const instruction& one, std::uint64_t which) {
         const std::size_t target = i + 1 + static_cast<std::size_t>(one.value);
         if constexpr (N == 1) return which != 0 ? target - 1 : i;
@@ -144,7 +145,7 @@ private:
             const auto k = static_cast<std::size_t>(std::countr_zero(left));
             if (waits_[k].at == i) {
                 active_ |= std::uint64_t{1} << k;
-                end_ = waits_[k].end;  // as that of any others that are here
+                end_ = waits_[k].end;  // the same for all others that are here
             } else if (waits_[k].at < next_) {
                 next_ = waits_[k].at;
             }
@@ -213,7 +214,7 @@ private:
                 const bool cut = length && *length > into.size();
                 const std::size_t kept = cut ? into.size() : length.value_or(0);
                 const auto told = static_cast<std::uint16_t>(kept | (cut ? text_was_cut : 0U));
-                // Nothing of what lies behind the text, or of what was read of an unreadable one.
+                // Clears the bytes after the text, and those read from an unreadable one.
                 std::memset(into.data() + kept, 0, into.size() - kept);
                 std::memcpy(output_.data() + offset, &told, sizeof told);
                 return;
@@ -321,7 +322,7 @@ private:
         column<N>* end;
     };
     union {
-        std::array<place, N> waits_;  // where each goes on that skips instructions
+        std::array<place, N> waits_;  // where each record that skips instructions continues
     };
     std::size_t next_ = ~std::size_t{0};  // the first of these places
 };

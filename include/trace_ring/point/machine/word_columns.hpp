@@ -23,8 +23,8 @@ using column = std::array<std::uint64_t, N>;
 
 namespace impl {
 
-/// For the first `count` of a column. All of one is a loop of its own, which is quicker: compilers
-/// know how long it is.
+/// For the first `count` of a column. A full column has a separate loop, which is faster because
+/// compilers know its length.
 template <std::size_t N, class Visit>
 void for_first(std::size_t count, const Visit& visit) {
     if (count == N) {

@@ -8,7 +8,7 @@
 /// | expression           | result          | meaning                                             |
 /// |----------------------|-----------------|-----------------------------------------------------|
 /// | `C::family`          | `family::claim` |                                                     |
-/// | `C::many_writers`    | `bool`          | constant: threads (processes) may claim at once     |
+/// | `C::many_writers`    | `bool`          | constant: threads (processes) may claim concurrently|
 /// | `C::asks_first`      | `bool`          | constant: it calls `table.admits(p)` before the     |
 /// |                      |                 | cursor moves, so that it can refuse and wait        |
 /// | `C::counts`          | `bool`          | constant: `line.cursor` holds 64-bit positions. If  |
@@ -38,8 +38,8 @@
 /// | `t.count(cause)`  |                 | counts one lost record, for a cause of the writer's   |
 ///
 /// The smallest valid model is the foreign one in test/policy: a cursor that is loaded and stored.
-/// The concept is not weaker: without `asks_first` a ring could not tell which full policies fit.
-/// It is not stronger: a claim need not count positions; the historic ones do not.
+/// The concept is not weaker: without `asks_first` a ring could not determine which full policies
+/// fit. It is not stronger: a claim need not count positions; the historic ones do not.
 
 #include <concepts>
 #include <cstddef>

@@ -14,9 +14,9 @@
 /// @endcode
 /// Any number of threads and their signal handlers; not the child of a vfork, which shares its
 /// parent's rseq words but may run on another processor. Some systems have no restartable
-/// sequences: a C library before glibc 2.35, or told not to register; a kernel, filter or emulator
-/// without them; a machine other than x86-64 and aarch64; ThreadSanitizer. There the recorder has a
-/// lane for each thread.
+/// sequences: a C library before glibc 2.35, or configured not to register; a kernel, filter or
+/// emulator without them; a machine other than x86-64 and aarch64; ThreadSanitizer. There the
+/// recorder has a lane for each thread.
 ///
 /// No ring has it, because a claim of a ring claims single slots of one table.
 

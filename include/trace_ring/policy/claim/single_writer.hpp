@@ -4,13 +4,13 @@
 
 /// @file
 /// One thread writes, by plain stores without a locked instruction. It has at most one open record.
-/// A record that begins meanwhile (in a signal handler on the same thread, or in the caller itself)
-/// is refused and counted as nested; the flight recorder has lanes for such records.
+/// A record that begins while another is open (in a signal handler on the same thread, or in the
+/// caller itself) is refused and counted as nested; the flight recorder has lanes for such records.
 ///
 /// A second thread that writes without synchronising with the first is misuse, as it would be for a
 /// plain variable. A record that its writer left by longjmp stays open until ring::abandon().
 ///
-/// The cursor moves when a record is committed, so it tells readers of any layout how far records
+/// The cursor moves when a record is committed, so it shows readers of any layout how far records
 /// are complete.
 
 #include <trace_ring/policy/claim/claim.hpp>

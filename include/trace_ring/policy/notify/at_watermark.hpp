@@ -35,16 +35,16 @@
 /// A processor may load the mark before the commit in front of it is visible. So the reader, before
 /// it sleeps, makes a barrier for all threads (barrier.hpp): each writer either sees the mark, or
 /// the reader sees its commit. A writer that does not cross the mark pays a load and a comparison,
-/// and makes no system call if no reader waits. Where the system has no such barrier, the reader
-/// tells the writers once, and then each record makes a full fence: the mark that writers compare
+/// and makes no system call if no reader waits. If the system has no such barrier, the reader
+/// informs the writers once, and then each record makes a full fence: the mark that writers compare
 /// with stays 0, and the true one is `line::armed`.
 ///
-/// If a record is committed after later ones have crossed the mark, no writer would tell of it: so
-/// a reader that finds it open waits for exactly that record.
+/// If a record is committed after later ones have crossed the mark, no writer would report it.
+/// Therefore a reader that finds it open waits for exactly that record.
 ///
 /// With a threshold of age the mark holds 1 (the next record will be the oldest unread one) or the
-/// time at which the oldest one is too old. Then a later record tells, or the listener finds out by
-/// itself. While the mark is armed, each record reads CLOCK_MONOTONIC.
+/// time at which the oldest one is too old. Then a later record reports it, or the listener detects
+/// it by itself. While the mark is armed, each record reads CLOCK_MONOTONIC.
 
 #include <time.h>
 
@@ -128,7 +128,7 @@ public:
         }
     }
     /// The threshold is at most what a ring of this size can hold. The ring may be full earlier, if
-    /// its records are large; a writer that finds no room tells in any case.
+    /// its records are large; a writer that finds no room notifies in any case.
     [[nodiscard]] static constexpr bool reaches(std::uint64_t most_records,
                                                 std::uint64_t most_bytes) noexcept {
         return (Mark.of != measure::records || Mark.amount <= most_records) &&
@@ -163,19 +163,19 @@ public:
             return false;
         }
     }
-    /// False: it was disarmed already, so a writer has told, or is about to.
+    /// False: it was already disarmed, so a writer has notified, or is about to.
     bool disarm(line& shared) noexcept {
         if (!watches) return true;
         // relaxed: one word, and only the swap matters
         return word_of(shared).exchange(disarmed, relaxed) != disarmed;
     }
-    /// No writer has told since it was armed.
+    /// No writer has notified since it was armed.
     [[nodiscard]] bool is_armed(line& shared) noexcept {
         // order: notify.wait:C pairs with notify.pass:A, notify.age:B
         return !watches || word_of(shared).load(acquire) != disarmed;
     }
     /// For a reader that waits until `deadline`: the time to look by itself, both in ns. With a
-    /// threshold of age it tells, as a writer would, if the oldest record is too old.
+    /// threshold of age it notifies, as a writer would, if the oldest record is too old.
     [[nodiscard]] std::uint64_t look_by_itself(line& shared, std::uint64_t deadline) noexcept {
         if constexpr (!by_age) {
             return deadline;

@@ -7,7 +7,7 @@
 /// none. Linux has it since 4.14 for the threads of one process, and since 4.16 for those of all
 /// processes that have registered. It is a system call, and takes microseconds.
 
-#if !defined(TRACE_RING_ATOMICS_HEADER)  // a model of atomics has a barrier of its own
+#if !defined(TRACE_RING_ATOMICS_HEADER)  // a model of atomics has its own barrier
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>

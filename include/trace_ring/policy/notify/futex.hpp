@@ -5,7 +5,7 @@
 /// @file
 /// Sleeping on a word until it changes, also between processes of either word size.
 
-#if !defined(TRACE_RING_ATOMICS_HEADER)  // a model of atomics has a futex of its own
+#if !defined(TRACE_RING_ATOMICS_HEADER)  // a model of atomics has its own futex
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 inline void sleep_on(shared_atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t deadline,
                      bool across) noexcept {
     struct {
-        long seconds, ns;  // the kernel's types for this call, whatever time_t is
+        long seconds, ns;  // the kernel's types for this call, for any time_t
     } until{static_cast<long>(deadline / 1'000'000'000U),
             static_cast<long>(deadline % 1'000'000'000U)};
     // A long of 32 bits holds 68 years: the caller checks again then.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// No reader is told of records; it polls the ring when it likes.
+/// Readers are not notified of records; they poll the ring.
 
 #include <trace_ring/policy/notify/notify.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The notify family: how a reader is told that there are records to read.
+/// The notify family: how a reader is notified that there are records to read.
 ///
 /// | expression         | result           | meaning                                              |
 /// |--------------------|------------------|------------------------------------------------------|
@@ -69,7 +69,7 @@ struct standing {
     [[nodiscard]] constexpr bool blocked() const noexcept { return until.bytes != 0; }
 };
 
-/// The words that a notifier shares with readers, a cache line of their own.
+/// The words that a notifier shares with readers, on a separate cache line.
 struct line {
     shared_atomic<std::uint64_t> mark;     ///< writers compare with it: see at_watermark
     shared_atomic<std::uint32_t> word;     ///< changes with each notification; readers wait on it

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// How much is unread when a reader is told: `records(n)`, `bytes(n)`, `percent(n)` of the ring's
-/// bytes, `age(duration)` of the oldest record, or `circular`: never. The debug store calls a
-/// buffer circular if its threshold is above its maximum.
+/// How much is unread when a reader is notified: `records(n)`, `bytes(n)`, `percent(n)` of the
+/// ring's bytes, `age(duration)` of the oldest record, or `circular`: never. The debug store calls
+/// a buffer circular if its threshold is above its maximum.
 
 #include <cstdint>
 

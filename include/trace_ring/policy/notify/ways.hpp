@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The ways in which at_watermark tells, beside the futex that every waiting reader has.
+/// The ways in which at_watermark notifies, in addition to the futex of every waiting reader.
 /// @code
 /// struct jobs : trace_ring::policies<
 ///                   trace_ring::record::sequenced<int>,
@@ -90,7 +90,7 @@ public:
         if (fd < 0) return;
         const int saved = errno;
         const std::uint64_t one = 1;
-        // It fails only if the count is at its maximum, and then its reader has been told.
+        // It fails only if the count is at its maximum, and then its reader has been notified.
         static_cast<void>(::write(fd, &one, sizeof one) == 0);
         errno = saved;
     }

@@ -4,7 +4,7 @@
 
 /// @file
 /// Files for the storage policies and for traces: allocated before they are used, so that a full
-/// disk is an error here and not a SIGBUS later. File offsets have 64 bits, whatever off_t has.
+/// disk is an error here and not a SIGBUS later. File offsets have 64 bits, for any off_t.
 /// Everything here is for set-up: it throws `setup_error` and is not signal-safe, unless it says
 /// so. A function named `try_...` returns an empty object on failure, and errno says why.
 
@@ -73,8 +73,8 @@ private:
     const char* name_;
 };
 
-/// Gives a new file this mode, whatever the umask is. Returns 0 or the error; a file system without
-/// modes is none where 0600 is asked for. Signal-safe.
+/// Gives a new file this mode, regardless of the umask. Returns 0 or the error. On a file system
+/// without modes, a request for 0600 is not an error. Signal-safe.
 [[nodiscard]] inline int set_mode(int fd, std::uint32_t mode) noexcept {
     return ::fchmod(fd, mode) == 0 || mode == 0600 ? 0 : errno;
 }
@@ -89,7 +89,7 @@ private:
     return made;
 }
 
-/// The conditions for an existing file, beside that it is a regular one.
+/// The conditions for an existing file, in addition to being a regular file.
 enum class trust {
     any,         ///< none
     any_owner,   ///< not reached through a symbolic link, which another user may have put there
@@ -210,10 +210,10 @@ enum class trust {
 
 namespace impl {
 
-/// Makes the file `end` bytes long with zeros, which get their blocks at once. The zeros are
-/// appended, so several threads may do it at the same time, and none overwrites bytes that another
-/// has stored since. The file may become a little longer than `end`. Returns 0 or the error.
-/// Signal-safe.
+/// Makes the file `end` bytes long with zeros, whose blocks are allocated immediately. The zeros
+/// are appended, so several threads may do it at the same time, and none overwrites bytes that
+/// another has stored since. The file may become a little longer than `end`. Returns 0 or the
+/// error. Signal-safe.
 [[nodiscard]] inline int append_zeros(int fd, std::uint64_t end) noexcept {
 #if defined(SYS_pwritev2)
     constexpr int at_the_end = 0x10;  // RWF_APPEND, since Linux 4.16
@@ -279,7 +279,7 @@ namespace impl {
     return {error, "cannot allocate %s%s", what,
             never ? " (put the file on another file system, or record into memory)" : ""};
 }
-/// The same for so many bytes, of what.
+/// The same for this many bytes of `what`.
 [[nodiscard, gnu::noinline, gnu::cold]] inline setup_fault not_allocated(int error,
                                                                          std::uint64_t bytes,
                                                                          const char* of = "") {

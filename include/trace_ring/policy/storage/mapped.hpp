@@ -54,7 +54,8 @@ public:
         std::uint64_t now = size();
         if (bytes <= now) return true;
         if (bytes > limit_ || bytes_.populate(now, bytes - now) != 0) return false;
-        while (now < bytes) {  // keep the largest size: each writer has populated all of its own
+        while (now < bytes) {  // keep the largest size: each writer has populated all bytes of its
+                               // size
             if (size_.compare_exchange_weak(now, bytes, relaxed)) break;  // relaxed: as in size()
         }
         return true;

@@ -23,7 +23,7 @@
 namespace trace_ring::inline v1::storage {
 
 /// Bytes of a page of this machine's memory, which mmap, mprotect and madvise count by: a power of
-/// two, 4096 on x86, up to 65536 on other processors. A trace file has a unit of its own, the same
+/// two, 4096 on x86, up to 65536 on other processors. A trace file has a different unit, the same
 /// on all machines (layout::format_page_bytes). Signal-safe, no system call.
 [[nodiscard]] inline std::size_t machine_page_bytes() noexcept {
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -110,7 +110,7 @@ public:
     }
 
     /// Takes the page faults of [offset, offset + bytes) now, and locks the bytes in memory if the
-    /// process has asked for that (mlockall). Returns 0, or the error if there is no memory, or no
+    /// process has requested that (mlockall). Returns 0, or the error if there is no memory, or no
     /// block of the file. Signal-safe.
     [[nodiscard, gnu::noinline, gnu::cold]] int populate(std::uint64_t offset,
                                                          std::uint64_t bytes) const noexcept {
@@ -123,7 +123,7 @@ public:
         errno = saved;
         return error;
     }
-    /// The same for memory that is mapped, at any address, whoever owns the mapping, without
+    /// The same for memory that is mapped, at any address, with any owner of the mapping, without
     /// locking it.
     [[nodiscard, gnu::noinline, gnu::cold]] static int populate_memory(std::byte* from,
                                                                        std::size_t bytes) noexcept {
@@ -175,8 +175,8 @@ private:
         return made;
     }
     /// Maps without access. After mlockall(MCL_FUTURE) the kernel makes accessible mappings
-    /// resident and locks them at once, also parts that are never used; and private memory that can
-    /// be written to counts as data (RLIMIT_DATA).
+    /// resident and locks them immediately, including parts that are never used; and private memory
+    /// that can be written to counts as data (RLIMIT_DATA).
     [[nodiscard, gnu::noinline, gnu::cold]] static mapping addresses(int fd, std::uint64_t bytes,
                                                                      int flags) noexcept {
         mapping made;

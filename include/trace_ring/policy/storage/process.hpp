@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Names the processes that share memory, and tells whether they live: a pid and the time when the
-/// process began name it uniquely. Everything here is signal-safe.
+/// Names the processes that share memory, and determines whether they live: a pid and the time when
+/// the process began name it uniquely. Everything here is signal-safe.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -80,7 +80,7 @@ struct process_facts {
 }
 
 /// False only if no process, or only a zombie, has that pid and start. A start of 0 is unknown;
-/// only the bits in `told` are compared. For a pid of the caller's own namespace. Signal-safe.
+/// only the bits in `told` are compared. For a pid in the caller's own namespace. Signal-safe.
 [[nodiscard, gnu::noinline]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
                                                           std::uint64_t told = ~std::uint64_t{
                                                               0}) noexcept {

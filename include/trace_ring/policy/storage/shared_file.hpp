@@ -14,7 +14,7 @@
 /// trace_ring::ring<events> seen("events.ring", trace_ring::storage::as_reader);
 /// @endcode
 /// A process that writes holds a lock on a byte far above the file's end as long as it lives
-/// (life_lock), so that others can tell that it lives; children of a fork do not inherit it.
+/// (life_lock), so that others can detect that it lives; children of a fork do not inherit it.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ namespace trace_ring::inline v1::storage {
 struct as_reader_t {};
 inline constexpr as_reader_t as_reader{};
 
-/// Tag: the name is that of a memory file, which other processes get as a descriptor.
+/// Tag: the name of a memory file, which other processes get as a descriptor.
 struct in_memory_t {};
 inline constexpr in_memory_t in_memory{};
 
@@ -92,7 +92,7 @@ public:
     [[nodiscard]] bool grow(std::uint64_t bytes) noexcept {
         const std::uint64_t now = size();
         if (bytes <= now) return true;
-        // Several writers may do it at once: allocating allocated blocks changes nothing.
+        // Several writers may do it concurrently: allocating allocated blocks changes nothing.
         return bytes <= limit() && allocate(file_.get(), now, bytes - now) == 0 &&
                bytes_.populate(now, bytes - now) == 0;
     }

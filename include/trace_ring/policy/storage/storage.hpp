@@ -25,7 +25,7 @@
 /// |                |                 | constant-initialised                                      |
 /// | `s.limit()`    | `std::uint64_t` | *growable*: the most bytes, all mapped at `data()`        |
 /// | `s.grow(n)`    | `bool`          | *growable*: `size()` is at least `n` now. Noexcept,       |
-/// |                |                 | signal-safe, any number of writers at once; false: it     |
+/// |                |                 | signal-safe, any number of concurrent writers; false:    |
 /// |                |                 | cannot grow so far                                        |
 /// | `s.own(alone)` |                 | *shared*: this process writes from now on, if `alone` as  |
 /// |                |                 | the only one; throws setup_error if another process       |

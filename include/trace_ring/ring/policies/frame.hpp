@@ -4,7 +4,7 @@
 
 /// @file
 /// The common base of all rings: the storage with its control, room, growth, loss, the gate, the
-/// clock. A position here is that of a slot: a record of a table, or a sub-buffer.
+/// clock. A position here is the position of a slot: a record of a table, or a sub-buffer.
 
 #include <bit>
 #include <cerrno>
@@ -294,8 +294,7 @@ private:
             const std::uint64_t wanted = bytes < limit - now ? now + bytes : limit;
             const std::uint64_t more = (wanted - storage::control_bytes) / stride;
             if (more <= slot_count || !storage_.grow(wanted)) {
-                // Only if no other writer has made the ring grow meanwhile.
-                // relaxed: as in finish_growing
+                // Only if no other writer has grown the ring since. relaxed: as in finish_growing
                 if (word.compare_exchange_strong(extent, extent | 1U, relaxed)) return false;
                 return extent >> 1 > slot_count;
             }

@@ -18,8 +18,8 @@
 ///  cursor = p                        advance:A   acquire fence                   look:B
 ///                                                touched less than a lap on? else overrun
 /// @endcode
-/// A bare slot has no mark of its own: with many writers a reader cannot recognise a record that is
-/// being filled. The historic tables are like that.
+/// A bare slot has no mark: with many writers a reader cannot recognise a record that is being
+/// filled. The historic tables are like that.
 
 #include <array>
 #include <bit>
@@ -138,7 +138,7 @@ public:
                 seen, word_of(p, publish ? state::committed : state::vacant), release, relaxed)) {
             return publish;
         }
-        // A later position has passed over the slot meanwhile: release it.
+        // A later position has passed over the slot since: release it.
         // order: ring.leave:A pairs with ring.hold:B
         while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),
                                             release, relaxed)) {

@@ -153,7 +153,7 @@ public:
             switch (base::take(sub_)) {
                 case copy_result::copied:
                     break;
-                case copy_result::damaged:  // the next sub-buffer tells how many records it had
+                case copy_result::damaged:  // the next sub-buffer shows how many records it had
                     cause_ = loss_cause::damaged;
                     go_to(sub_ + 1);
                     continue;
@@ -183,7 +183,7 @@ public:
     /// How far this reader and its ring are: a reader that wants to wait arms a notifier with it.
     [[nodiscard]] notify::standing standing() const noexcept {
         const notify::progress at = base::ring_->filled_now();
-        // Sub-buffers given up as damaged are behind the reader, whatever its count of records.
+        // Sub-buffers given up as damaged are behind the reader, for any count of records.
         const std::uint64_t begun = (sub_ - 1) * Ring::sub_buffer_bytes;
         if (begun >= at.bytes) return {at, at};
         const std::uint64_t within = !began_ ? 0
@@ -222,7 +222,7 @@ private:
         const position from = expected_ + 1;
         return base::missed(from, before - std::exchange(expected_, before), cause);
     }
-    /// Damage with no sub-buffer after it that would tell how many records are gone: at least one.
+    /// Damage with no sub-buffer after it that would show how many records are gone: at least one.
     [[nodiscard]] sub_buffer_item last_damage() noexcept {
         if (cause_ != loss_cause::damaged || damage_told_ == sub_) return {};
         damage_told_ = sub_;
@@ -290,7 +290,7 @@ public:
                     if (gap) return gap;
                     break;
                 }
-                case copy_result::damaged:  // the one before it tells how many records it had
+                case copy_result::damaged:  // the one before it shows how many records it had
                     break;
                 default:  // this one and all older ones have been overwritten
                     sub_ = no_position;

@@ -55,7 +55,7 @@ public:
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return ring_ != nullptr; }
 
-    /// Bytes of payload: the number asked for, rounded up to a multiple of 8.
+    /// Bytes of payload: the requested number, rounded up to a multiple of 8.
     [[nodiscard]] constexpr std::size_t size() const noexcept {
         return length_ - record_header_bytes;
     }

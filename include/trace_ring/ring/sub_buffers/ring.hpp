@@ -6,7 +6,7 @@
 /// A ring of records of variable length: one lane (lane_writer.hpp) whose next sub-buffer is the
 /// one that follows. To make room, the whole oldest is used again. The writer's own limit word says
 /// up to where it may write. It is 0 while a record is open: a record that a signal handler or the
-/// caller begins meanwhile then fails the compare for room, with no other check.
+/// caller begins in this time then fails the compare for room, with no other check.
 /// @code
 /// struct events : trace_ring::policies<trace_ring::record::sub_buffers<>> {};
 /// inline trace_ring::ring<events> ring;
@@ -128,9 +128,8 @@ public:
         // order: ring.newest:A pairs with ring.next:A
         return frame::control().claimed.cursor.load(acquire);
     }
-    /// How far the ring is filled. Any thread. If the writer has used the sub-buffer again
-    /// meanwhile, it looks again; a limited number of times, because damaged bytes would never
-    /// agree.
+    /// How far the ring is filled. Any thread. If the writer has reused the sub-buffer since, it
+    /// looks again; a limited number of times, because damaged bytes would never agree.
     [[nodiscard]] notify::progress filled_now() const noexcept {
         for (int looks = 0;; ++looks) {
             const position newest = produced();

@@ -247,7 +247,7 @@ public:
     table_consumer& operator=(table_consumer&&) = delete;
     table_consumer(const table_consumer&) = delete;
     table_consumer& operator=(const table_consumer&) = delete;
-    /// Uses the ring only if it was made to tell of several records at a time.
+    /// Uses the ring only if it informs writers of several records at a time.
     ~table_consumer() {
         if (told_ != base::next_ - 1) publish();
     }

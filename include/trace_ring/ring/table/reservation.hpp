@@ -10,10 +10,9 @@
 ///     slot.commit();  // without it the record is discarded
 /// }
 /// @endcode
-/// In a bare table it is the slot itself, filled in place. In a sequenced one it is an object
-/// beside the slot, whose bytes are stored as words by commit(): so no plain store races with a
-/// reader's load. The price is one copy, which compilers keep in registers for records filled at
-/// once.
+/// In a bare table it is the slot itself, filled in place. In a sequenced one it is a separate
+/// object, whose bytes are stored as words by commit(): so no plain store races with a reader's
+/// load. The price is one copy, which compilers keep in registers for records filled in one step.
 
 #include <type_traits>
 #include <utility>

@@ -35,7 +35,7 @@ public:
     using reservation_type = reservation<table_ring>;
 
     static constexpr bool sequenced = layout::kind == record::layout::sequenced;
-    /// A reservation is the slot itself, not an object beside it.
+    /// A reservation is the slot itself, not a separate object.
     static constexpr bool in_place = !sequenced;
 
     /// Passes its arguments to the storage.
@@ -131,7 +131,7 @@ public:
     [[nodiscard]] backward_table_reader<table_ring> backward_reader() const noexcept {
         return backward_table_reader<table_ring>(*this);
     }
-    /// The reader that makes room; one at a time. It tells writers of `at_a_time` records at once.
+    /// The reader that makes room; one at a time. It informs writers once per `at_a_time` records.
     [[nodiscard]] table_consumer<table_ring> consumer(std::uint64_t at_a_time = 1) noexcept {
         return table_consumer<table_ring>(*this, at_a_time);
     }

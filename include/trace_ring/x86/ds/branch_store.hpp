@@ -32,11 +32,11 @@
 /// | clear the mask of the APIC's entry                              |                            |
 /// | set DEBUGCTL and PEBS_ENABLE as they were at entry              | `restore`                  |
 ///
-/// Loss: a processor does not tell how many records it had no room for. So a full buffer counts as
-/// one refused record, and a circular one that has wrapped as one overwritten record. If the index
-/// is beyond the maximum, the records there count as refused, too. With each loss comes an advice:
-/// the setting, the rate and the time that were measured, and the setting that is enough for them
-/// (x86/loss_advice.hpp).
+/// Loss: a processor does not report the number of records for which it had no room. So a full
+/// buffer counts as one refused record, and a circular one that has wrapped as one overwritten
+/// record. If the index is beyond the maximum, the records there count as refused, too. With each
+/// loss comes an advice: the setting, the rate and the time that were measured, and the setting
+/// that is enough for them (x86/loss_advice.hpp).
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -378,7 +378,7 @@ private:
         let_go();
     }
     /// If no part was kept, the buffer is empty now. Else this session takes no more from it,
-    /// because it cannot tell new records from those that it has seen.
+    /// because it cannot distinguish new records from those that it has seen.
     void end_of_round() noexcept {
         looked_ = kept_;
         if (!kept_) memory_.set_bts_index(0);

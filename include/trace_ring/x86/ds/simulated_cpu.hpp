@@ -16,7 +16,7 @@
 ///   store.start();
 ///   cpu.branch(0x1000, 0x2000);
 /// @endcode
-/// Where the manuals do not say what happens, an option decides, which is `not_said` by default: a
+/// If the manuals do not specify what happens, an option decides, which is `not_said` by default: a
 /// step that depends on it throws std::logic_error, which names the option, before anything
 /// changes.
 
@@ -149,7 +149,7 @@ public:
 
     // --- What it executes ------------------------------------------------------------------------
     /// Executes a taken branch, a counter's overflow, or both. It writes the PEBS record first,
-    /// then that of the branch, then delivers the interrupt. Strong guarantee.
+    /// then the branch record, then delivers the interrupt. Strong guarantee.
     executed execute(const std::optional<executed_branch>& branch,
                      const std::optional<executed_overflow>& overflow) {
         if (overflow && is_.pebs && (pebs_enable_ & overflow->counter.mask()) != 0 &&

@@ -24,8 +24,8 @@
 namespace trace_ring::inline v1::x86 {
 
 /// `Store` is a branch_store of either model, which must outlive the source. Only one source or
-/// session may use it at a time. A store does not tell the privilege level: an address may be of
-/// any level that a branch came from or went to, whatever levels were chosen.
+/// session may use it at a time. A store does not record the privilege level: an address may be of
+/// any level that a branch came from or went to, for any selection of levels.
 template <class Store>
 class stored_branches {
 public:

@@ -4,7 +4,7 @@
 
 /// @file
 /// Reads the AUX area that Linux's intel_bts PMU fills: records of the debug store, 24 bytes each,
-/// in a ring of memory, and two counts of bytes beside it (perf_event_open(2), and
+/// in a ring of memory, with two counts of bytes (perf_event_open(2), and
 /// arch/x86/events/intel/bts.c in the kernel). Programs use it through perf_bts.hpp.
 /// @code
 ///   a pass through the area, of `size` bytes; a position p lies at p mod size
@@ -75,7 +75,7 @@ private:
 
 /// A drainable, and the decoder of a branch_source. One portion is held at a time. The tail is one
 /// count, so a portion that is kept also keeps the room of all later ones, until another session
-/// takes them. It reads nothing outside the area, whatever `head` and the area hold. Only the
+/// takes them. It reads nothing outside the area, for any contents of `head` and the area. Only the
 /// constructor and `attach` throw, and others if there is no memory.
 class aux_buffer {
 public:

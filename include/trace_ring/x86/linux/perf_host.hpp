@@ -133,7 +133,7 @@ namespace impl {
 }  // namespace impl
 
 /// The feature that the processor lacks for a branch trace store, by the kernel's /proc/cpuinfo;
-/// empty if it lacks none, or if the file does not tell.
+/// empty if it lacks none, or if the file does not show it.
 [[nodiscard]] inline std::optional<perf_reason> missing_in_processor(const perf_host& host) {
     const auto info = host.text("/proc/cpuinfo");
     if (!info) return std::nullopt;

@@ -71,7 +71,7 @@ public:
         : all_(name, fd, 0, storage::machine_page_bytes() + bytes, true),
           data_(all_.bytes().subspan(storage::machine_page_bytes())) {}
 
-    /// A word of the control page: `offset` is that of a member of perf_event_mmap_page.
+    /// A word of the control page: `offset` is the offset of a member of perf_event_mmap_page.
     [[nodiscard]] shared_atomic<std::uint64_t>& word(std::size_t offset) const noexcept {
         return word_at<std::uint64_t>(all_.bytes().data(), offset);
     }

@@ -1,4 +1,4 @@
-// Threads that share a queue, a mutex, and thread-local variables; each has a heap of its own.
+// Threads that share a queue, a mutex, and thread-local variables; each has its own heap.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>

@@ -13,7 +13,7 @@
 ///   format 3             200          + TSC; the status is the applicable counters
 ///   format 4 and later   32 to 1232   adaptive: a basic group, then the chosen ones
 /// @endcode
-/// Nothing here reads beyond the given bytes, whatever their contents.
+/// Nothing here reads beyond the given bytes, for any contents.
 /// @code
 /// const auto record = trace_ring::x86::decode_adaptive(bytes);  // of format 4 and later
 /// if (record.fault == trace_ring::x86::pebs_fault::none) use(record.basic.ip);

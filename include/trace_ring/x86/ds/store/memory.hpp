@@ -9,7 +9,7 @@
 ///   448   the branch buffer       (storage::control_bytes)
 ///   ...   the PEBS buffer, on a cache line
 /// @endcode
-/// Beside the records it reads only the indexes of what the processor writes, and checks them.
+/// Apart from the records, it reads only the indexes that the processor writes, and checks them.
 
 #include <trace_ring/x86/enabled.hpp>
 
