@@ -64,7 +64,7 @@ public:
     };
     /// Finds a sub-buffer's place in its lane: skips records that were handed over before, and adds
     /// the loss of records that are missing before it.
-    void place(drained_sub_buffer& what, counts told, loss_cause gap) {
+    void place(drained_sub_buffer& what, counts reported, loss_cause gap) {
         lane_progress& lane = of(what.lane());
         const position end = what.first() + what.records();
         if (!lane.known) lane.expected = lane.stored = what.first();
@@ -76,13 +76,13 @@ public:
         }
         lane.expected = greatest(lane.expected, end);
         if (lane.open != what.at()) lane.refused = lane.too_long = lane.nested = 0;
-        tell(lane, what, loss_cause::refused, told.refused - lane.refused);
-        tell(lane, what, loss_cause::too_long, told.too_long - lane.too_long);
-        tell(lane, what, loss_cause::nested, told.nested - lane.nested);
+        report(lane, what, loss_cause::refused, reported.refused - lane.refused);
+        report(lane, what, loss_cause::too_long, reported.too_long - lane.too_long);
+        report(lane, what, loss_cause::nested, reported.nested - lane.nested);
         lane.open = what.at();
-        lane.refused = told.refused;
-        lane.too_long = told.too_long;
-        lane.nested = told.nested;
+        lane.refused = reported.refused;
+        lane.too_long = reported.too_long;
+        lane.nested = reported.nested;
         if (!what.copied()) lane.last = what.at();
     }
 
@@ -134,12 +134,12 @@ public:
         }
         // Of these, this session handed over and kept some, or reported them.
         const std::uint64_t kept = kept_of_folded();
-        const std::uint64_t fresh = undrained - kept - told_undrained_;
+        const std::uint64_t fresh = undrained - kept - reported_undrained_;
         if (static_cast<std::int64_t>(fresh) > 0 && settled()) {
             out.add(loss_cause::overwritten, fresh);
-            told_undrained_ += fresh;
+            reported_undrained_ += fresh;
             if (kept == 0) {
-                told_undrained_ = 0;
+                reported_undrained_ = 0;
                 ring.undrained.fetch_sub(undrained, relaxed);  // relaxed: a counter
             }
         }
@@ -229,7 +229,8 @@ private:
         lane.known = first_;
     }
 
-    void tell(lane_progress& lane, drained_sub_buffer& what, loss_cause cause, std::uint32_t more) {
+    void report(lane_progress& lane, drained_sub_buffer& what, loss_cause cause,
+                std::uint32_t more) {
         // The totals count for a lane that is not in the table.
         if (more != 0 && in_table(lane)) what.lose(cause, count(*lane.entry, cause, more));
     }
@@ -238,7 +239,7 @@ private:
     [[nodiscard]] static std::uint64_t count(layout::lane_entry& entry, loss_cause cause,
                                              std::uint64_t most) noexcept {
         // relaxed, to the end: counters; a swap, for the entry may go to another lane just now
-        const auto tell = [most](const shared_atomic<std::uint64_t>& all, auto& told) {
+        const auto report = [most](const shared_atomic<std::uint64_t>& all, auto& told) {
             using number = typename std::remove_reference_t<decltype(told)>::value_type;
             number before = told.load(relaxed);
             const number fresh = static_cast<number>(all.load(relaxed)) - before;
@@ -252,22 +253,22 @@ private:
         };
         switch (cause) {
             case loss_cause::too_long:
-                return tell(entry.too_long, entry.told_too_long);
+                return report(entry.too_long, entry.told_too_long);
             case loss_cause::nested:
-                return tell(entry.nested, entry.told_nested);
+                return report(entry.nested, entry.told_nested);
             case loss_cause::abandoned:
-                return tell(entry.abandoned, entry.told_abandoned);
+                return report(entry.abandoned, entry.told_abandoned);
             default:
-                return tell(entry.refused, entry.told_refused);
+                return report(entry.refused, entry.told_refused);
         }
     }
 
     trace_bytes trace_;
     bool first_;
     std::size_t recent_ = 0;
-    std::uint64_t told_undrained_ = 0;  ///< of folded lanes, while some are kept
-    list_of<lane_progress> lanes_{};    ///< in the order in which they were met
-    list_of<std::uint32_t> places_{};   ///< by number: a power of two, at least half of it empty
+    std::uint64_t reported_undrained_ = 0;  ///< of folded lanes, while some are kept
+    list_of<lane_progress> lanes_{};        ///< in the order in which they were met
+    list_of<std::uint32_t> places_{};  ///< by number: a power of two, at least half of it empty
 };
 
 }  // namespace trace_ring::inline v1::impl
