@@ -20,11 +20,14 @@ import commands  # noqa: E402
 
 FLOOR = "floor/compile/string_and_memory"
 SITE = "#include <trace_ring/recorder/site.hpp>\n#include <cstdint>\nnamespace tr = trace_ring;\n"
-# Each kind of field, and each way to record.
+# Each kind of field, and each way to record. Before spans had a header, they came with the sites.
 EVERY_KIND = """#include <array>
 #include <span>
 #include <string_view>
 """ + SITE + """
+#if __has_include(<trace_ring/recorder/spans.hpp>)
+#include <trace_ring/recorder/spans.hpp>
+#endif
 enum class side : std::uint8_t { buy, sell };
 struct filled : tr::event<"filled", tr::field<"id", std::uint64_t>, tr::field<"price", double>,
                           tr::field<"side", side>, tr::field<"venue", std::string_view>> {};

@@ -27,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/draining.hpp>
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/json.hpp>

@@ -28,7 +28,20 @@ struct gate {};     ///< whether tracing is on
 template <class... P>
 struct policies;
 
-struct recording;
+/// A named list of policies.
+template <class Kind>
+concept list_of_policies = requires {
+    typename Kind::template policy_of<family::clock, void>;
+    Kind::names_families;
+};
+
+/// The default kind of recorder, which has the policies of `policies<>`: an exact clock, the
+/// processor's own. A kind of your own names another clock (policies.hpp).
+struct recording {
+    template <class Family, class Default>
+    using policy_of = Default;
+    static constexpr bool names_families = true;
+};
 
 // Where tracing is compiled away a ring is another class, so that files with it and without it can
 // be linked into one program; objects and functions whose type has one are others, too, by the tag.

@@ -75,21 +75,6 @@ template <class P>
     return true;
 }
 
-/// Anything that a recorder is not made of. Not nothing: `{}` would then be a recorder as well as
-/// options.
-template <class Recorder, class Options, class... Given>
-concept no_options = sizeof...(Given) > 1 ||
-                     (sizeof...(Given) == 1 &&
-                      !((std::is_convertible_v<Given, const Options&> || ...) ||
-                        (std::is_convertible_v<Given, const Recorder&> || ...)));
-/// Says so where a recorder is made of it.
-template <class... Given>
-struct made_of {
-    static_assert(sizeof...(Given) != sizeof...(Given),
-                  "trace_ring: a recorder is made of its options, in two pairs of braces: "
-                  "trace_ring::recorder recorder{{.file = \"orders.trace\"}};");
-};
-
 /// The first of the list that is of the family, or the default.
 template <class Family, class Default, class... P>
 struct first_of {
@@ -132,13 +117,6 @@ struct policies {
     using policy_of = typename impl::first_of<Family, Default, P...>::type;
     /// Whether each of the list is a policy.
     static constexpr bool names_families = (names_a_family<P> && ...);
-};
-
-/// A named list of policies.
-template <class Kind>
-concept list_of_policies = requires {
-    typename Kind::template policy_of<family::clock, void>;
-    Kind::names_families;
 };
 
 }  // namespace trace_ring::inline v1

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// What a program that records includes: events, the recorder, its control, and the sessions that
-/// empty it. Rings of your own are in rings.hpp, readers in reading.hpp.
+/// For a program that records: events and the recorder. Optional parts have headers of their own:
+/// draining.hpp, control.hpp, snapshots.hpp and per_cpu.hpp. Rings by policy are in rings.hpp,
+/// readers in reading.hpp.
 /// @code
 ///   struct sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
 ///   trace_ring::recorder recorder{{.file = "orders.trace"}};
@@ -17,6 +18,9 @@
 
 // what is written
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
+#include <trace_ring/record/event/span.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 
 // the policies that a recorder has
@@ -27,15 +31,7 @@
 #include <trace_ring/policy/clock/tsc.hpp>
 
 // the recorder
-#include <trace_ring/recorder/control.hpp>
-#include <trace_ring/recorder/cpu/recorder.hpp>
-#include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/recorder.hpp>
-
-// sessions that empty it
-#include <trace_ring/drain/drainable.hpp>
-#include <trace_ring/drain/listener.hpp>
-#include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/drain_source/drain_source.hpp>
+#include <trace_ring/recorder/spans.hpp>
 
 #endif

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/drain_source/closed_search.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 
 BOOST_AUTO_TEST_SUITE(awaited_slots)
 

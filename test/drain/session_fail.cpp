@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include <trace_ring/draining.hpp>
 #include <trace_ring/rings.hpp>
 #include <trace_ring/trace_ring.hpp>
 

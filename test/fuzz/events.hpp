@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/span.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 
 namespace trace_ring_test::fuzz {
 

@@ -40,8 +40,9 @@ MAY_INCLUDE = {
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
 # What programs include, each for a use. Together they reach every header.
-UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp",
-             "instrument.hpp", "das.hpp", "cptrap.hpp", "x86.hpp")
+UMBRELLAS = ("trace_ring.hpp", "draining.hpp", "control.hpp", "snapshots.hpp", "per_cpu.hpp",
+             "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp", "instrument.hpp", "das.hpp",
+             "cptrap.hpp", "x86.hpp")
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 500
 WIDEST = 100  # columns, those of comments that the formatter leaves alone included

@@ -7,9 +7,13 @@
 
 #include <cstdint>
 
+#include <trace_ring/control.hpp>
 #include <trace_ring/cptrap.hpp>
 #include <trace_ring/das.hpp>
+#include <trace_ring/draining.hpp>
+#include <trace_ring/per_cpu.hpp>
 #include <trace_ring/rings.hpp>
+#include <trace_ring/snapshots.hpp>
 #include <trace_ring/trace_ring.hpp>
 #if defined(__cpp_exceptions)
 #include <trace_ring/exporting.hpp>

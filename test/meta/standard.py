@@ -20,7 +20,9 @@ DIRECTLY = ("recorder/site.hpp", "recorder/recorder.hpp", "record/event.hpp", "r
             "instrument/memory.hpp", "fwd.hpp", "policies.hpp", "setup_error.hpp",
             "recorder/cpu/recorder.hpp", "recorder/statistics.hpp", "reduce/statistics.hpp",
             "recorder/trim/trim.hpp", "recorder/control.hpp", "recorder/crash_snapshot.hpp",
-            "recorder/runtime_event.hpp", "recorder/other_thread.hpp")
+            "recorder/runtime_event.hpp", "recorder/other_thread.hpp", "recorder/spans.hpp",
+            "record/event/duration.hpp", "record/event/members.hpp", "record/event/span.hpp",
+            "record/event/value_names.hpp")
 SENTENCE = "trace_ring needs C++20: compile with -std=c++20"
 OLDER = ("-std=c++11", "-std=c++17", "-std=gnu++17")
 
@@ -57,7 +59,7 @@ def main(arguments):
     at = arguments.index("--")
     (include,), command = arguments[:at], arguments[at + 1:]
     names = list(umbrellas(include))
-    faults = [] if len(names) >= 9 else [f"the umbrellas are not found: {names}"]
+    faults = [] if len(names) >= 13 else [f"the umbrellas are not found: {names}"]
     for standard in OLDER:
         for group in [[name] for name in (*names, *DIRECTLY)] + [names]:
             if fault := check_older(command, group, standard):

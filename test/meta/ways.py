@@ -192,6 +192,7 @@ class Way:
 
 # A file that only records, where code has to be generated: warnings and errors of the back end.
 SITE = """#include <trace_ring/recorder/site.hpp>
+#include <trace_ring/recorder/spans.hpp>
 struct sent : trace_ring::event<"sent", trace_ring::field<"id", int>> {};
 struct asked : trace_ring::span<"asked"> {};
 struct kept : trace_ring::event<"kept"> { static constexpr bool counted = true; };

@@ -65,6 +65,7 @@ static_assert(std::is_same_v<ring_policies<in_one_order>::gate_policy,
 static_assert(claim::policy<claim::compare_exchange> && claim::policy<claim::fetch_add>);
 static_assert(claim::policy<claim::single_writer> && !claim::prepares<claim::single_writer>);
 static_assert(!claim::policy<full::stop> && !full::policy<claim::fetch_add>);
+static_assert(claim::by_cpu<claim::per_cpu> && !claim::policy<claim::per_cpu>);
 static_assert(full::policy<full::extend<4096, full::stop>>);
 static_assert(full::extend<4096, full::stop>::stops);
 static_assert(full::extend<4096, full::overwrite_oldest>::overwrites);

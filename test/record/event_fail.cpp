@@ -11,6 +11,10 @@
 #include <string_view>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
+#include <trace_ring/record/event/span.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 
 using trace_ring::event;
 using trace_ring::field;

@@ -15,6 +15,10 @@
 #include <type_traits>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
+#include <trace_ring/record/event/span.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 
 namespace event {
 

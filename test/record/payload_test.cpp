@@ -16,6 +16,8 @@
 #include <vector>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/payload.hpp>
 
 BOOST_AUTO_TEST_SUITE(payload_words)

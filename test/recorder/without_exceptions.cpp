@@ -16,8 +16,11 @@
 #include <cstdio>
 #include <string>
 
+#include <trace_ring/control.hpp>
 #include <trace_ring/cptrap.hpp>
 #include <trace_ring/das.hpp>
+#include <trace_ring/draining.hpp>
+#include <trace_ring/per_cpu.hpp>
 #include <trace_ring/rings.hpp>
 #include <trace_ring/trace_ring.hpp>
 

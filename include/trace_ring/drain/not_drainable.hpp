@@ -84,7 +84,7 @@ class not_drainable {
     static_assert(
         why != reason::other,
         "drain::session: this cannot be drained: write drain::session session(object), "
-        "where the object is a recorder (include <trace_ring/trace_ring.hpp>), a ring of "
+        "where the object is a recorder (include <trace_ring/draining.hpp>), a ring of "
         "sub-buffers that does not overwrite (include <trace_ring/rings.hpp>), or a model "
         "of drain::drainable");
 

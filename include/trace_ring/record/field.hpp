@@ -57,6 +57,23 @@ private:
     std::size_t size_ = 0;
 };
 
+/// A list that lives as long as the program.
+template <class T>
+struct static_list {
+    using value_type = T;
+    using const_iterator = const T*;
+
+    const T* first = nullptr;
+    std::size_t count = 0;
+
+    [[nodiscard]] constexpr const T* begin() const noexcept { return first; }
+    [[nodiscard]] constexpr const T* end() const noexcept { return first + count; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return count; }
+    [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return count * sizeof(T); }
+    [[nodiscard]] constexpr bool empty() const noexcept { return count == 0; }
+    [[nodiscard]] constexpr const T& operator[](std::size_t i) const noexcept { return first[i]; }
+};
+
 /// A string literal as a template argument.
 template <std::size_t N>
 struct literal {

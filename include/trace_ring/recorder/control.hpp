@@ -26,9 +26,9 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/glob.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1 {

@@ -27,7 +27,7 @@
 namespace trace_ring::inline v1 {
 
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {  // see recorder/disabled/recorder.hpp
+inline namespace disabled {  // see recorder/site/disabled.hpp
 #endif
 /// While it exists, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so abort, failed assertions and
 /// uncaught exceptions) write a snapshot of a recorder to a file, once, and then do what they did

@@ -22,8 +22,12 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event/duration.hpp>
+#include <trace_ring/record/event/members.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/site.hpp>
+#include <trace_ring/recorder/spans.hpp>
 #include <trace_ring/recorder/statistics.hpp>
 
 #if defined(TRACE_RING_DISABLE)

@@ -12,38 +12,48 @@
 /// @endcode
 /// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
 /// further than the language demands, no file is made, `record` is false. Files with it and without
-/// make one program, and pass recorders to each other (disabled/recorder.hpp says which).
+/// make one program, and pass recorders to each other (site/disabled.hpp says which).
 
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus < 202002L
 #elif defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/disabled/recorder.hpp>
+#include <trace_ring/recorder/site/disabled.hpp>
 #else
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/policies.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
+#include <trace_ring/recorder/site/made_of.hpp>
+#include <trace_ring/recorder/site/reservation.hpp>
 
 namespace trace_ring::inline v1 {
 
 struct recorder_options;
 struct recorder_statistics;
 
-/// The default kind of recorder: an exact clock, the processor's own. A kind of your own names
-/// another (`struct untimed : trace_ring::policies<trace_ring::clock::none> {};`), perhaps a clock
-/// policy of your own, with a `kind` of its own (policy/clock/clock.hpp).
-struct recording : policies<> {};
+template <class Recorder, recordable E>
+class open_scope;
 
 namespace impl {
+
+// Those of spans.hpp.
+struct span_begin;
+struct span_end;
+template <class Clock, std::uint32_t Ring, bool Counted, class Span>
+struct append_span;
+
 /// What a list of policies means for a recorder.
 template <list_of_policies Kind>
 struct recorder_policies {
     using clock_policy = typename Kind::template policy_of<family::clock, clock::tsc>;
+    /// Whether it names claim::per_cpu, whose recorder is in cpu/recorder.hpp.
+    static constexpr bool by_cpu = requires {
+        Kind::template policy_of<family::claim, void>::a_lane_each_cpu;
+    };
     template <class Family>
     static constexpr bool leaves_out =
         std::is_void_v<typename Kind::template policy_of<Family, void>>;
@@ -55,9 +65,6 @@ struct recorder_policies {
 };
 }  // namespace impl
 
-template <class Recorder, recordable E>
-class open_scope;
-
 template <class Kind>
 class basic_recorder {
     static_assert(list_of_policies<Kind>,
@@ -65,12 +72,15 @@ class basic_recorder {
                   "struct my_trace : trace_ring::policies<...> {};");
     using clock_policy = typename impl::recorder_policies<Kind>::clock_policy;
     using time_source = impl::time_source<clock_policy>;
-    static_assert(impl::recorder_policies<Kind>::template leaves_out<family::claim>,
-                  "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
-                  "trace_ring/recorder/cpu/recorder.hpp");
+    static_assert(!impl::recorder_policies<Kind>::by_cpu,
+                  "trace_ring: include <trace_ring/per_cpu.hpp> for a recorder with "
+                  "claim::per_cpu");
+    static_assert(impl::recorder_policies<Kind>::by_cpu ||
+                      impl::recorder_policies<Kind>::template leaves_out<family::claim>,
+                  "trace_ring: the one claim of a recorder is claim::per_cpu");
 
 public:
-    class reservation;
+    using reservation = lane_reservation;
     template <impl::told_event E>
     using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
@@ -97,9 +107,10 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return impl::write_values<typename E::given>::template now<
-                clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
-                words_, impl::event_type<E>(), nullptr, values...);
+            return E::given::convert(
+                impl::append_values<clock_policy, impl::ring_of<E>, impl::is_counted<E>()>{
+                    words_, impl::event_type<E>()},
+                values...);
         } else {
             return false;
         }
@@ -114,8 +125,7 @@ public:
         impl::event_state& type = impl::event_type<E>();
         const impl::mark_type opener = impl::stack_position();
         reservation made(words_, type, opener);
-        made.hold(
-            impl::write_values<typename E::given>::open(words_, type, opener, &made, values...));
+        made.hold(E::given::convert(impl::open_values{words_, type, opener, &made}, values...));
         return made;
     }
 
@@ -197,34 +207,30 @@ private:
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     [[gnu::always_inline]] bool put_begin(impl::open_span& span, const Values&... values) noexcept {
-        return impl::write_values<typename E::given>::template now<
-            clock_policy, record_word::begin, impl::ring_of<E>, impl::is_counted<E>()>(
-            words_, impl::event_type<E>(), &span, values...);
+        using write = impl::append_span<clock_policy, impl::ring_of<E>, impl::is_counted<E>(),
+                                        impl::span_begin>;
+        return E::given::convert(write{words_, impl::event_type<E>(), {span}}, values...);
     }
-    /// The end of a span: written even if the gate has been shut since, or it would never end.
-    template <class E>
-    [[gnu::always_inline]] bool put_end(impl::open_span& span) noexcept {
-        return impl::append<clock_policy, record_word::end, impl::ring_of<E>, false>(
-            words_, impl::event_of<E>::state, impl::words_record<0>{}, &span);
-    }
-    /// The same with results.
+    /// The end of a span, with its results if it has any.
     template <class E, class... Results>
-    [[gnu::always_inline]] bool put_results(impl::open_span& span,
-                                            const Results&... values) noexcept {
-        return impl::write_values<typename E::end::given>::template now<
-            clock_policy, record_word::end, impl::ring_of<E>, false>(
-            words_, impl::event_of<E>::state, &span, values...);
+    [[gnu::always_inline]] bool put_end(impl::open_span& span, const Results&... values) noexcept {
+        const impl::append_span<clock_policy, impl::ring_of<E>, false, impl::span_end> write{
+            words_, impl::event_of<E>::state, {span}};
+        if constexpr (sizeof...(Results) == 0) {
+            return write();
+        } else {
+            return E::end::given::convert(write, values...);
+        }
     }
 
     impl::recorder_words words_{};  // first: see gate_link
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];
     /// What the destructor does; null: nothing, as a file that does not trace has constructed it.
-    /// Such a file may also destroy a recorder of one that does (disabled/recorder.hpp).
+    /// Such a file may also destroy a recorder of one that does (site/disabled.hpp).
     void (*retire_)(void* recorder) noexcept = nullptr;
 };
 static_assert(sizeof(recorder) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
 
-#include <trace_ring/recorder/site/reservation.hpp>
 #endif

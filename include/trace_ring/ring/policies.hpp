@@ -13,6 +13,7 @@
 #include <trace_ring/policies.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/compare_exchange.hpp>
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/none.hpp>

@@ -637,7 +637,7 @@ public:
         look();
     }
     /// Others want what the dead held, and get it: half of eight are held then.
-    void take_over() {
+    void reclaim_node() {
         recorder_->flush_thread();
         {
             const test::holders all(*recorder_, sub_buffers / 2, 4);
@@ -685,7 +685,7 @@ BOOST_AUTO_TEST_CASE(who_shares_a_trace_with_one_that_is_stepped_loses_nothing) 
             }
             both.child().see_the_end();
             both.kill();
-            both.take_over();
+            both.reclaim_node();
         }
     }
 }
@@ -713,7 +713,7 @@ BOOST_AUTO_TEST_CASE(who_shares_a_trace_with_one_that_dies_at_any_instruction_ta
                 both.kill();
                 in_reset += both.memory().count(sub_buffer_state::reset);
                 active += both.memory().count(sub_buffer_state::active);
-                both.take_over();
+                both.reclaim_node();
             }
         }
     }

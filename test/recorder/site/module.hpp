@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <trace_ring/recorder/site.hpp>
+#include <trace_ring/recorder/spans.hpp>
 
 namespace modules {
 

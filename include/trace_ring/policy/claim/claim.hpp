@@ -114,13 +114,6 @@ concept prepares = policy<C> && requires(line& shared, table_archetype& table) {
     noexcept;
 };
 
-/// The claim of a recorder that has a lane for each processor. It claims no slots of a ring, so it
-/// does not model `policy`. claim::per_cpu is the only model.
-template <class C>
-concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
-    requires C::a_lane_each_cpu;
-};
-
 /// A claim gives up after this many laps of slots that are all held by others. That happens only if
 /// more writers are stopped within a record than there are slots.
 inline constexpr std::uint64_t laps_before_refusal = 2;

@@ -20,14 +20,22 @@
 ///
 /// No ring has it, because a claim of a ring claims single slots of one table.
 
-#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::claim {
 
+/// The claim of a recorder that has a lane for each processor. It claims no slots of a ring, so it
+/// does not model claim::policy. The only model is per_cpu.
+template <class C>
+concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
+    requires C::a_lane_each_cpu;
+};
+
+/// A recorder of it needs <trace_ring/per_cpu.hpp>.
 struct per_cpu {
     using family = trace_ring::family::claim;
     static constexpr bool a_lane_each_cpu = true;
 };
-static_assert(by_cpu<per_cpu> && !policy<per_cpu>);
+static_assert(by_cpu<per_cpu>);
 
 }  // namespace trace_ring::inline v1::claim

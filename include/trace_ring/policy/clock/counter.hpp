@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
-#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/system.hpp>
 #endif
 #include <trace_ring/policy/clock/kind.hpp>
 
@@ -52,7 +52,7 @@ struct counter {
         asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
         return ticks;
 #else
-        return monotonic::now();
+        return impl::system_ns(CLOCK_MONOTONIC);
 #endif
     }
 };

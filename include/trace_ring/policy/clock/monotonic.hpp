@@ -11,18 +11,9 @@
 #include <cstdint>
 
 #include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/system.hpp>
 
 namespace trace_ring::inline v1::clock {
-
-namespace impl {
-/// Nanoseconds of a system clock; 0 where the system has no such clock.
-[[nodiscard]] inline std::uint64_t system_ns(clockid_t id) noexcept {
-    timespec t{};
-    ::clock_gettime(id, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
-           static_cast<std::uint64_t>(t.tv_nsec);
-}
-}  // namespace impl
 
 struct monotonic {
     using family = trace_ring::family::clock;

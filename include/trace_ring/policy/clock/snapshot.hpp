@@ -15,7 +15,7 @@
 
 #include <trace_ring/clock_snapshot.hpp>
 #include <trace_ring/policy/clock/clock.hpp>
-#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/system.hpp>
 
 namespace trace_ring::inline v1 {
 

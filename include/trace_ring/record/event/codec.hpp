@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1 {
@@ -44,6 +43,10 @@ static_assert(sizeof(flow) == 8);
 template <class T>
 struct as_field;
 
+/// Customisation point: the names of an enumeration's values (value_names.hpp).
+template <class E>
+struct names_of;
+
 template <literal Name, class T>
 struct field {
     using type = T;
@@ -51,6 +54,11 @@ struct field {
 };
 
 namespace impl {
+
+template <class E>
+concept has_names = requires {
+    names_of<E>::list;
+};
 
 template <class T>
 concept has_as_field = requires(const T& value) {
@@ -96,34 +104,6 @@ using number_of = std::conditional_t<
     !has_names<T> || (!std::is_same_v<Kept, bool> && !std::is_same_v<Kept, char>), Kept,
     std::conditional_t<std::is_signed_v<Kept>, signed char, unsigned char>>;
 
-/// std::chrono::duration, known by what it has. A user's as_field is preferred.
-template <class T>
-concept duration = !has_as_field<T> && std::is_trivially_copyable_v<T> && requires(const T& value) {
-    typename T::rep;
-    T::period::num;
-    T::period::den;
-    requires std::is_same_v<decltype(value.count()), typename T::rep>;
-};
-/// The seconds between two counts of a duration: `Num` / `Den`.
-template <std::int64_t Num, std::int64_t Den>
-struct time_unit {
-    static constexpr std::uint64_t num = Num;
-    static constexpr std::uint64_t den = Den;
-    static constexpr bool is_positive = Num > 0 && Den > 0;
-    static_assert(is_positive, "trace_ring: a duration's period is positive");
-    /// Readers compare durations as nanoseconds, num * 10^9 / den of them for each count.
-    static constexpr bool fits = [] {
-        std::uint64_t a = 1'000'000'000;
-        for (std::uint64_t b = den; b != 0;) {
-            const std::uint64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
-        return num <= (std::uint64_t{1} << 63) / (1'000'000'000 / a);
-    }();
-    static_assert(fits, "trace_ring: the period of a field's duration is at most 292 years");
-};
-
 /// A scalar as the bits that go into a word.
 template <class T>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t bits_of(T value) noexcept {
@@ -148,6 +128,7 @@ struct bytes_view {
 
 /// What a codec says of itself, beside `type`:
 ///   form, count, ties   as the dictionary has them
+///   enumeration, unit   of the values; void: they are of none
 ///   as_it_lies          an array, or a row, is in memory as it is in a record
 ///   kept                what is kept of a value from before its record is opened until it is
 ///                       stored; `keep(value)` makes it
@@ -160,6 +141,8 @@ struct codec_of {
     static constexpr std::size_t count = Count;
     static constexpr bool ties = false;
     static constexpr bool as_it_lies = true;
+    using enumeration = void;
+    using unit = void;
 };
 template <field_type Type>
 struct scalar_codec : codec_of<Type> {
@@ -175,7 +158,8 @@ template <class T>
 struct codec : scalar_codec<field_type::character> {
     static_assert(has_as_field<T>,
                   "trace_ring: this type cannot be a field; for a text use std::string_view, for a "
-                  "row std::array or std::span<const T>, else specialise trace_ring::as_field");
+                  "row std::array or std::span<const T>, for a duration include "
+                  "<trace_ring/record/event/duration.hpp>, else specialise trace_ring::as_field");
     static constexpr std::uint64_t keep(const T&) noexcept { return 0; }
 };
 
@@ -192,17 +176,6 @@ struct codec<T> : scalar_codec<scalar_type<number_of<T>>()> {
     using enumeration = T;
     [[gnu::always_inline]] static constexpr std::uint64_t keep(T value) noexcept {
         return bits_of(static_cast<std::underlying_type_t<T>>(value));
-    }
-};
-
-template <duration T>
-struct codec<T> : scalar_codec<scalar_type<typename T::rep>()> {
-    static_assert(!is_one_of<typename T::rep, bool, char>,
-                  "trace_ring: a duration counts in numbers");
-    using unit = time_unit<T::period::num, T::period::den>;
-    static constexpr bool as_it_lies = sizeof(T) == sizeof(typename T::rep);
-    [[gnu::always_inline]] static constexpr std::uint64_t keep(T value) noexcept {
-        return bits_of(value.count());
     }
 };
 
@@ -250,13 +223,14 @@ concept row_view = requires(const S& value) {
     requires std::is_same_v<decltype(value.data()), const T*>;
     value.size_bytes();
 };
+template <class T>
+inline constexpr bool in_rows = scalar<T> || own_enum<T>;
 template <template <class, std::size_t> class S, class T, std::size_t N>
-requires(row_view<S<const T, N>, T> &&
-         (scalar<T> || own_enum<T> || duration<T>)) struct codec<S<const T, N>>
+requires(row_view<S<const T, N>, T>&& in_rows<T>) struct codec<S<const T, N>>
     : codec_of<codec<T>::type, field_form::variable> {
     static_assert(codec<T>::as_it_lies, "trace_ring: a row is recorded as it lies in memory");
-    using enumeration = typename enumeration_of<codec<T>>::type;
-    using unit = typename unit_of<codec<T>>::type;
+    using enumeration = typename codec<T>::enumeration;
+    using unit = typename codec<T>::unit;
     using kept = bytes_view;
     [[gnu::always_inline]] static constexpr kept keep(const S<const T, N>& value) noexcept {
         return {value.data(), value.size_bytes()};
@@ -284,8 +258,8 @@ struct codec<A<T, N>> : codec_of<codec<T>::type, field_form::array, N> {
     static_assert(codec<T>::form == field_form::scalar, "trace_ring: arrays hold scalars only");
     static constexpr bool ties = codec<T>::ties;
     static constexpr bool as_it_lies = codec<T>::as_it_lies && !has_as_field<T>;
-    using enumeration = typename enumeration_of<codec<T>>::type;
-    using unit = typename unit_of<codec<T>>::type;
+    using enumeration = typename codec<T>::enumeration;
+    using unit = typename codec<T>::unit;
     using kept = std::conditional_t<as_it_lies, const T*, bits_row<N>>;
     [[gnu::always_inline]] static constexpr kept keep(const A<T, N>& value) noexcept {
         if constexpr (as_it_lies) {
@@ -323,8 +297,8 @@ struct codec<T> {
     static constexpr std::size_t count = inner::count;
     static constexpr bool ties = inner::ties;
     static constexpr bool as_it_lies = inner::as_it_lies;
-    using enumeration = typename enumeration_of<inner>::type;
-    using unit = typename unit_of<inner>::type;
+    using enumeration = typename inner::enumeration;
+    using unit = typename inner::unit;
     /// An array that the conversion returns is nobody else's.
     static constexpr bool whole = form == field_form::array;
     using kept = std::conditional_t<whole, kept_whole<type_given>, typename inner::kept>;

@@ -16,10 +16,15 @@
 /// field may be, also another structure; members that are not listed are not recorded. In the file
 /// the members are ordinary fields, so every reader and condition knows them (`to.x > 0`).
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include <trace_ring/record/event.hpp>
 #include <trace_ring/record/event/codec.hpp>
 #include <trace_ring/record/event/signature.hpp>
 #include <trace_ring/record/field.hpp>
@@ -69,8 +74,6 @@ inline constexpr auto joined_name = [] {
     return literal(all);
 }();
 
-template <class... T>
-struct type_list {};
 template <class... Lists>
 struct joined {
     using type = type_list<>;
@@ -122,10 +125,43 @@ template <class Do, class T, class... Rest>
     }
 }
 
-/// Values of the types `T` that are stored as `Stored` says. In place of the signature where values
-/// are converted.
-template <class Stored, class... T>
-struct expanded {};
+/// Values of the types `T` that are stored as several. In place of the signature where values are
+/// converted.
+template <class... T>
+struct expanded {
+    template <class Do>
+    [[gnu::always_inline]] static auto convert(const Do& what, const T&... values) noexcept {
+        return with_stored(what, values...);
+    }
+};
+
+template <class List>
+struct listed;
+template <class... Fields>
+struct listed<type_list<Fields...>> {
+    using type = field_list<Fields...>;
+};
+/// With structures among the fields: the list of all their members, made of fewer values.
+template <class... Fields>
+requires(structure<typename Fields::type> || ...) struct field_list<Fields...>
+    : listed<typename joined<typename stored_fields<Fields>::type...>::type>::type {
+    using stored = typename joined<typename stored_fields<Fields>::type...>::type;
+    using all = typename listed<stored>::type;
+    using given = expanded<typename Fields::type...>;
+    static constexpr std::size_t given_count = sizeof...(Fields);
+    [[nodiscard]] static constexpr name_view given_name(std::size_t i) noexcept {
+        const name_view names[] = {Fields::name..., {}};
+        return names[i];
+    }
+    template <class... Values>
+    static consteval bool fit() {
+        if constexpr (sizeof...(Values) == given_count) {
+            return (takes_value<Fields, Values>() && ... && true);
+        } else {
+            return false;
+        }
+    }
+};
 
 }  // namespace impl
 
@@ -155,3 +191,5 @@ struct members {
 };
 
 }  // namespace trace_ring::inline v1
+
+#endif

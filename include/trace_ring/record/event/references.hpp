@@ -38,6 +38,7 @@
 #include <span>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 
 namespace trace_ring::inline v1 {
 

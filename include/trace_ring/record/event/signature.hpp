@@ -27,8 +27,15 @@ template <std::size_t N>
 using indices_to = indices<__integer_pack(N)...>;
 #endif
 
+template <class... T>
+struct type_list {};
 /// Words of a payload up to which it is put together in registers.
 inline constexpr std::size_t most_few_words = 8;
+
+/// What the dictionary has behind the texts of an event whose fields have these codecs: the names
+/// of values (value_names.hpp) and the units of durations (duration.hpp).
+template <class... Codec>
+inline constexpr static_list<std::uint64_t> words_behind{};
 
 template <class... T>
 struct signature {
@@ -69,6 +76,13 @@ struct signature {
     static constexpr bool few = !variable && words <= most_few_words;
 
     static constexpr static_list<std::uint64_t> names = words_behind<codec<T>...>;
+
+    /// Calls `what` with the values that are stored of a record's. The parameters convert what the
+    /// caller gives, and live until `what` returns.
+    template <class Do>
+    [[gnu::always_inline]] static auto convert(const Do& what, const T&... values) noexcept {
+        return what(values...);
+    }
 };
 
 }  // namespace trace_ring::inline v1::impl

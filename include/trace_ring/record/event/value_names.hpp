@@ -26,30 +26,18 @@
 ///   head    bits 0-31 units_magic, 32-47 the number of fields
 ///   field   which field of the event; then the unit in seconds, as numerator and denominator
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include <trace_ring/record/event/signature.hpp>
 #include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1 {
-
-/// A list that lives as long as the program.
-template <class T>
-struct static_list {
-    using value_type = T;
-    using const_iterator = const T*;
-
-    const T* first = nullptr;
-    std::size_t count = 0;
-
-    [[nodiscard]] constexpr const T* begin() const noexcept { return first; }
-    [[nodiscard]] constexpr const T* end() const noexcept { return first + count; }
-    [[nodiscard]] constexpr std::size_t size() const noexcept { return count; }
-    [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return count * sizeof(T); }
-    [[nodiscard]] constexpr bool empty() const noexcept { return count == 0; }
-    [[nodiscard]] constexpr const T& operator[](std::size_t i) const noexcept { return first[i]; }
-};
 
 /// A value of enumeration E and its name in readers: UTF-8, not empty.
 template <class E>
@@ -57,10 +45,6 @@ struct value_name {
     E value;
     name_view name;
 };
-
-/// Customisation point: the names of an enumeration's values. Specialise with `list`.
-template <class E>
-struct names_of;
 
 /// The most bytes that the names of an event's values may take in the dictionary: 10 and the name
 /// for each value, 8 for each field. Values beyond that have no name, and are shown as numbers.
@@ -96,37 +80,6 @@ struct names_shape {
 };
 
 namespace impl {
-
-template <class E>
-concept has_names = requires {
-    names_of<E>::list;
-};
-
-/// The enumeration whose values a codec encodes; void: none.
-template <class Codec>
-struct enumeration_of {
-    using type = void;
-};
-template <class Codec>
-requires requires {
-    typename Codec::enumeration;
-}
-struct enumeration_of<Codec> {
-    using type = typename Codec::enumeration;
-};
-
-/// The unit of the durations that a codec encodes; void: they are none.
-template <class Codec>
-struct unit_of {
-    using type = void;
-};
-template <class Codec>
-requires requires {
-    typename Codec::unit;
-}
-struct unit_of<Codec> {
-    using type = typename Codec::unit;
-};
 
 /// Calls `put(word, bits)` for each part of the words that hold the names of `E`, the enumerations
 /// of an event's fields, and returns their shape. The words are right if `of` is that shape.
@@ -172,10 +125,6 @@ constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
     return made;
 }
 
-/// The names of an event's values, as the dictionary has them; empty if there are none.
-template <class... E>
-inline constexpr static_list<std::uint64_t> names_words{};
-
 template <class... E>
 struct names_with_words {
     static constexpr names_shape shape = lay_out_names<E...>({}, [](std::size_t, std::uint64_t) {});
@@ -190,52 +139,25 @@ struct names_with_words {
         return made;
     }();
 };
-template <class... E>
-requires(has_names<E> || ...) inline constexpr static_list<std::uint64_t> names_words<E...>{
-    names_with_words<E...>::all.words, names_with_words<E...>::shape.words()};
-
-/// The units of an event's fields, where `U` has one for each field, before the names of values.
-template <class Names, class... U>
-struct units_with_names {
-    static constexpr std::size_t count = (0 + ... + (std::is_void_v<U> ? 0U : 1U));
-    static constexpr static_list<std::uint64_t> names = Names::words;
-    struct array {
-        std::uint64_t words[1 + 3 * count + names.size()]{};
-    };
-    static constexpr array all = [] {
-        array made;
-        made.words[0] = units_magic | std::uint64_t{count} << 32;
-        std::size_t at = 1;
-        std::size_t field = 0;
-        const auto add = [&]<class Unit>(Unit*) {
-            if constexpr (!std::is_void_v<Unit>) {
-                made.words[at++] = field;
-                made.words[at++] = Unit::num;
-                made.words[at++] = Unit::den;
-            }
-            ++field;
-        };
-        (add(static_cast<U*>(nullptr)), ...);
-        for (const std::uint64_t word : names) made.words[at++] = word;
-        return made;
-    }();
-    static constexpr static_list<std::uint64_t> words{all.words, sizeof all / 8};
-};
+/// The names of an event's values, as the dictionary has them; empty if there are none.
 template <class... E>
 struct names_alone {
-    static constexpr static_list<std::uint64_t> words = names_words<E...>;
+    static constexpr static_list<std::uint64_t> words{};
+};
+template <class... E>
+requires(has_names<E> || ...) struct names_alone<E...> {
+    static constexpr static_list<std::uint64_t> words{names_with_words<E...>::all.words,
+                                                      names_with_words<E...>::shape.words()};
 };
 
-/// What the dictionary has behind the texts of an event whose fields have these codecs.
 template <class... Codec>
-inline constexpr static_list<std::uint64_t> words_behind =
-    names_words<typename enumeration_of<Codec>::type...>;
-template <class... Codec>
-requires(!std::is_void_v<typename unit_of<Codec>::type> ||
-         ...) inline constexpr static_list<std::uint64_t> words_behind<Codec...> =
-    units_with_names<names_alone<typename enumeration_of<Codec>::type...>,
-                     typename unit_of<Codec>::type...>::words;
+requires((has_names<typename Codec::enumeration> || ...) &&
+         (std::is_void_v<typename Codec::unit> &&
+          ...)) inline constexpr static_list<std::uint64_t> words_behind<Codec...> =
+    names_alone<typename Codec::enumeration...>::words;
 
 }  // namespace impl
 
 }  // namespace trace_ring::inline v1
+
+#endif

@@ -11,10 +11,10 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/clock_snapshot.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

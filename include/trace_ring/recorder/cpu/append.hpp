@@ -22,6 +22,7 @@
 #include <trace_ring/recorder/cpu/rseq.hpp>
 #include <trace_ring/recorder/cpu/sequence.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/open_span.hpp>
 
 namespace trace_ring::inline v1 {
 

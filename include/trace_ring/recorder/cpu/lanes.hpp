@@ -3,25 +3,10 @@
 #pragma once
 
 /// @file
-/// The lanes of a recorder that has one for each processor, and how the threads that run there move
-/// a lane from one sub-buffer to the next. A thousand threads may be preempted in the middle of
-/// that, so no thread holds anything meanwhile. Each step is either a sequence that changes the
-/// processor's words if they are still those it was planned from, or a swap that only one thread
-/// can win; the next thread continues from there.
-/// @code
-///   draw     position p of the ring              next = sub-buffer at p
-///   take     its state: (older, closed) --swap--> (p, reset)
-///   go on    header; old closed to all           current = next
-///            (p, reset) -> (p, active)           open to this thread      last
-///   close    the old: count, end time            (q, active) -> (q, closed)
-/// @endcode
-/// A record is written only if its thread is the one announced last. A thread that finds another
-/// announced announces itself first, by an owner record: at most once each time that the processor
-/// changes threads.
-///
-/// A process killed at any instruction leaves at most three sub-buffers held by a lane: the one to
-/// come, the one in use and the one before. They are found by the lane's number when they are
-/// reclaimed (lane_book.hpp).
+/// The lanes of a recorder that has one for each processor: they are made here, filled, and closed
+/// at the end; steps.hpp moves them from one sub-buffer to the next. A record is written only if
+/// its thread is the one announced last. A thread that finds another announced announces itself
+/// first, by an owner record: at most once each time that the processor changes threads.
 
 #include <sys/mman.h>
 
@@ -30,6 +15,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
+#include <trace_ring/recorder/cpu/steps.hpp>
 #include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -52,13 +38,13 @@ inline void leave_here(const open_span& span) noexcept {
     own_span.lane = span.around_lane;
 }
 
-class cpu_lanes {
+class cpu_lanes : private cpu_steps {
 public:
     enum class answer { yes, no, elsewhere };
 
     /// Without lanes, and `table().area` is 0, where the processor or kernel has no sequences,
     /// sequences cannot read the file's clock, or the kernel does not wipe pages.
-    cpu_lanes(lanes_by_thread* of, bool readable) noexcept : threads_(of) {
+    cpu_lanes(lanes_by_thread* of, bool readable) noexcept : cpu_steps(of) {
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
         if (of == nullptr || !readable || of->idle_mark_ == 0 || rseq::offset() == 0) return;
         table_.cpus = rseq::possible_cpus();
@@ -143,8 +129,6 @@ public:
     }
 
 private:
-    enum class next_step { write, again, lost };
-
     /// Whether a record of `length` bytes may be written here; registers the event's type if need
     /// be.
     [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
@@ -177,7 +161,7 @@ private:
                 if (++aborted == most_aborted) break;
                 continue;
             }
-            const next_step next = step(table.words[cpu], cpu, length, waited);
+            const next_step next = make_or_step(table.words[cpu], cpu, length, waited);
             if (next == next_step::lost) found = answer::no;
             if (next == next_step::write &&
                 rseq::append_words<Timed>(table, header, words, count, span)) {
@@ -188,208 +172,126 @@ private:
         return found;
     }
 
-    static void know_thread() noexcept;
     /// Steps towards one record: it takes a handful, unless other threads come in between.
     static constexpr int tries = 64;
     /// Sequences that change nothing and do not reach their end, before a thread takes its own
     /// lane: it is stepped through.
     static constexpr int most_aborted = 3;
-    static constexpr std::uint64_t half = 0xFFFFFFFFU;
-
-    template <class T>
-    [[nodiscard]] static T* place(std::uint64_t address) noexcept {
-        return reinterpret_cast<T*>(as_size(address));
-    }
-    [[nodiscard]] static std::uint64_t address(const void* at) noexcept {
-        return reinterpret_cast<std::uintptr_t>(at);
-    }
-    /// The commit word and, above it, `refused`, which does not change while the lane has it.
-    [[nodiscard]] static shared_atomic<std::uint64_t>& commit_of(sub_buffer_header& sub) noexcept {
-        return word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, commit));
-    }
-    [[nodiscard]] static std::uint32_t end_of(std::uint64_t commit) noexcept {
-        return commit_word::offset(static_cast<std::uint32_t>(commit));
-    }
-    [[nodiscard]] static std::uint64_t records_to(const sub_buffer_header& sub,
-                                                  std::uint64_t commit) noexcept {
-        return sub.first_position.load(relaxed) +  // relaxed: guarded by its state
-               commit_word::records(static_cast<std::uint32_t>(commit));
-    }
     [[nodiscard]] static std::size_t bytes(std::uint32_t cpus) noexcept {
         return as_size(layout::round_up(layout::max_rings * cpus * sizeof(cpu_words),
                                         storage::machine_page_bytes()));
-    }
-    [[nodiscard]] std::uint64_t limit() const noexcept {
-        return threads_->memory_.plan().sub_buffer_bytes;
     }
     /// Which of the file's rings a lane belongs to, by the number that events ask for.
     [[nodiscard]] std::uint32_t ring_number_of(const cpu_words& lane) const noexcept {
         return static_cast<std::uint32_t>(&lane - table_.words) / table_.cpus;
     }
-    [[nodiscard]] const ring_span& share_of(const cpu_words& lane) const noexcept {
-        // relaxed, both: neither changes
-        return threads_
-            ->rings_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
-    }
-    void drop_held(const cpu_words& lane) const noexcept {
-        share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
-    }
-
     /// Whether a sequence that changes nothing reaches its end.
     [[nodiscard]] bool reaches_its_end(cpu_words& lane, std::uint32_t cpu) const noexcept {
         return change(cpu, {{&lane.reserved[0], 0}}, {{&lane.reserved[0], 0}});
     }
-    /// A list of guards, then of stores, for rseq::store_if.
-    template <std::size_t N, std::size_t M>
-    [[nodiscard]] bool change(std::uint32_t cpu, const rseq::word_value (&guards)[N],
-                              const rseq::word_value (&stores)[M]) const noexcept {
-        rseq::word_value list[N + M];
-        for (std::size_t i = 0; i < N; ++i) list[i] = guards[i];
-        for (std::size_t i = 0; i < M; ++i) list[N + i] = stores[i];
-        return rseq::store_if(table_.area, cpu, list, list + N, list + N + M - 1);
+    /// As cpu_steps::step, also of a lane that has not been made.
+    [[nodiscard]] next_step make_or_step(cpu_words& lane, std::uint32_t cpu, std::uint32_t length,
+                                         std::uint64_t& waited) noexcept {
+        // relaxed: the lane is made by a sequence, if nobody else has made it
+        if (lane.entry.load(relaxed) == 0) return make_lane(cpu, lane, waited);
+        return step(lane, cpu, length, waited);
     }
 
-    /// Makes one step towards a record of `length` bytes by this thread on `cpu`, if need be.
-    /// `waited` is as in claimer::wait_for_room.
-    [[nodiscard]] next_step step(cpu_words& lane, std::uint32_t cpu, std::uint32_t length,
-                                 std::uint64_t& waited) noexcept {
-        // relaxed, to the end: each is a guard of what is planned from it
-        if (lane.entry.load(relaxed) == 0) return make_lane(cpu, lane, waited);
+    /// Makes a lane of this process for a processor that it has not written on yet.
+    [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane,
+                                      std::uint64_t& waited) noexcept {
+        know_thread();  // this may be a child of a fork
+        layout::ring_state& ring = threads_->memory_.ring();
+        std::uint32_t slot = 0;
+        bool few_left = false;  // makes no difference, as in `draw`
+        layout::lane_entry* const entry = threads_->reclaimer_.claim_entry(slot, few_left);
+        if (entry == nullptr) {
+            if (threads_->claimer_.wait_for_lane(waited, false)) return next_step::again;
+            threads_->reclaimer_.note_writers(ring.writers, table_.cpus);
+            ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+            return next_step::lost;
+        }
+        char name[16] = {'c', 'p', 'u', ' '};
+        std::size_t digits = 4;
+        for (std::uint32_t left = cpu; digits == 4 || left != 0; left /= 10) ++digits;
+        std::uint32_t left = cpu;
+        for (std::size_t at = digits; at-- > 4; left /= 10)
+            name[at] = static_cast<char>('0' + left % 10);
+        // relaxed, to the end: published by the state, but for the number
+        entry->number.store(threads_->memory_.new_lane_number(), relaxed);
+        // A thread that sees any word of the new lane and looks again sees its number.
+        // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A,
+        // drain.find:A
+        thread_fence(release);
+        entry->process.store(threads_->process(), relaxed);
+        entry->thread.store(0, relaxed);
+        entry->cpu.store(cpu + 1, relaxed);
+        entry->writer.store(0, relaxed);
+        entry->ring.store(threads_->rings_.number(ring_number_of(lane)), relaxed);
+        entry->handed_on.store(1, relaxed);  // its records say which thread wrote them
+        layout::begin_counts(*entry);
+        entry->depth.store(0, relaxed);
+        entry->began.store(threads_->memory_.now(), relaxed);
+        store_text(entry->name, {name, digits});
+        // order: here.enter:A pairs with table.read:B, snapshot.copy:C, lane.find:A
+        entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+        if (!change(cpu, {{&lane.entry, 0}},
+                    {{&lane.limit, limit()},
+                     {&lane.totals, address(threads_->memory_.totals(slot))},
+                     {&lane.told, 0},
+                     {&lane.entry, address(entry)}})) {
+            // order: here.leave:B pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // snapshot.copy:C, lane.claim:C, lane.claim:D
+            entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        }
+        return next_step::again;
+    }
+
+    /// Closes the lane's sub-buffers, when no thread records any more.
+    void leave(cpu_words& lane) noexcept {
+        // relaxed, to the end: no other thread uses the lane
+        const std::uint64_t where = lane.entry.load(relaxed);
+        if (where == 0) return;
+        auto& entry = *place<layout::lane_entry>(where);
         const std::uint64_t current = lane.current.load(relaxed);
         const std::uint64_t last = lane.last.load(relaxed);
-        if (last != 0 && last != current) return close(cpu, lane, last);
-        if (current != 0) {
-            sub_buffer_header& sub = *place<sub_buffer_header>(current);
-            const std::uint64_t state = sub.state.load(relaxed);
-            const auto seen = stamped::from(state);
-            if (seen.state == static_cast<unsigned>(sub_buffer_state::reset)) {
-                // Another thread installed it and was interrupted before the last store.
-                const auto open = state_word(seen.pos, sub_buffer_state::active);
-                static_cast<void>(change(cpu, {{&lane.current, current}, {&sub.state, state}},
-                                         {{&sub.state, open}}));
-                return next_step::again;
+        const auto end = [&](std::uint64_t at) {
+            sub_buffer_header& sub = *place<sub_buffer_header>(at);
+            const auto seen = stamped::from(sub.state.load(relaxed));
+            if (seen.state != static_cast<unsigned>(sub_buffer_state::active) ||
+                sub.lane.load(relaxed) != entry.number.load(relaxed)) {
+                return;
             }
+            layout::index_entry& index =
+                threads_->memory_.index(threads_->memory_.slot_number(sub));
             const std::uint64_t commit = commit_of(sub).load(relaxed);
-            const std::uint64_t announced = lane.announced.load(relaxed);
-            const std::uint64_t now = threads_->memory_.now();  // after the guards
-            const bool thread = static_cast<std::uint32_t>(announced) == own_thread;
-            const bool time = announced >> 32 == now >> 32;
-            const std::uint64_t more = !thread ? named_owner_record_bytes  // has the time, too
-                                       : time  ? 0
-                                               : time_record_bytes;
-            if (end_of(commit) + length + more <= limit()) {
-                if (more == 0) return next_step::write;
-                static_cast<void>(announce(cpu, lane, sub, state, commit, announced, now));
-                return next_step::again;
-            }
-        }
+            const std::uint64_t now = threads_->memory_.now();
+            // order: here.written:B pairs with table.read:B, snapshot.copy:C
+            entry.written.store(records_to(sub, commit), release);
+            sub.end_time.store(now, relaxed);
+            index.closed_at.store(static_cast<std::uint32_t>(share_of(lane).cursor->load(relaxed)),
+                                  relaxed);
+            index.last_time.store(now, relaxed);
+            // order: here.close:B pairs with read:A, file.read:A, batch.read:A, chain.look:A,
+            // claim:C, claim.next:A
+            sub.state.store(state_word(seen.pos, sub_buffer_state::closed), release);
+            drop_held(lane);
+        };
+        if (last != 0) end(last);
+        if (current != 0 && current != last) end(current);
         pending coming;
-        if (!find_pending(lane, coming)) return draw(cpu, lane, current, waited);
-        return go_on(cpu, lane, current, last, coming);
-    }
-
-    /// Writes a time record or, for another thread than the announced one, an owner record, which
-    /// has the time, too.
-    [[nodiscard]] bool announce(std::uint32_t cpu, cpu_words& lane, sub_buffer_header& sub,
-                                std::uint64_t state, std::uint64_t commit, std::uint64_t announced,
-                                std::uint64_t now) const noexcept {
-        const bool known = static_cast<std::uint32_t>(announced) == own_thread;
-        const note said(now, known ? time_record_bytes : named_owner_record_bytes, owner());
-        const std::uint32_t at = end_of(commit);
-        // A time record is shorter: the places of missing words repeat its first word.
-        const auto to = [&](std::uint32_t i) {
-            return &word_at<std::uint64_t>(&sub, at + (i * 8 < said.bytes ? i : 0) * 8);
-        };
-        const auto value = [&](std::uint32_t i) { return said.words[i * 8 < said.bytes ? i : 0]; };
-        const rseq::word_value list[] = {
-            {&lane.current, sub_address(sub)},
-            {&sub.state, state},
-            {&commit_of(sub), commit},
-            {&lane.announced, announced},
-            // Open to no thread until the last store: a thread announced before could otherwise
-            // write a record behind the new name.
-            {&lane.announced, 0},
-            {to(0), value(0)},
-            {to(1), value(1)},
-            {to(2), value(2)},
-            {to(3), value(3)},
-            {to(4), value(4)},
-            {&commit_of(sub), commit + said.bytes},
-            {&lane.announced, cpu_words::announce(own_thread, now)},
-        };
-        // order: here.note:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
-        // reclaim.find:D
-        return rseq::store_if(table_.area, cpu, list, list + 4,
-                              list + sizeof list / sizeof *list - 1);
-    }
-    /// The words of a record that the library itself writes.
-    struct note {
-        note(std::uint64_t now, std::size_t length, const owner_record& who) noexcept
-            : bytes(static_cast<std::uint32_t>(length)),
-              words{(now & half) | std::uint64_t{record_word::pack(record_word::time_id, length)}
-                                       << 32,
-                    now, who.word(), who.name[0], who.name[1]} {}
-        std::uint32_t bytes;
-        std::uint64_t words[5];
-    };
-    [[nodiscard]] owner_record owner() const noexcept {
-        return {own_thread,
-                static_cast<std::uint16_t>(threads_->process()),
-                0,
-                true,
-                {own_name[0], own_name[1]}};
-    }
-    [[nodiscard]] static std::uint64_t sub_address(const sub_buffer_header& sub) noexcept {
-        return address(&sub);
-    }
-    /// The sub-buffer that was drawn for this lane.
-    struct pending {
-        sub_buffer_header* sub = nullptr;
-        position at = no_position;
-    };
-    /// Whether there is one, at some moment during the call. Positions are drawn once, and stored
-    /// before `next`: while the position stays the same, so does the sub-buffer it belongs to.
-    [[nodiscard]] static bool find_pending(const cpu_words& lane, pending& out) noexcept {
-        for (;;) {
-            // order: here.next:A pairs with here.draw:A
-            const std::uint64_t next = lane.next.load(acquire);
-            // order: here.next:B pairs with here.draw:A
-            out.at = lane.next_position.load(acquire);
-            // order: here.next:C pairs with here.draw:A, here.ready:A
-            const std::uint64_t current = lane.current.load(acquire);
-            out.sub = place<sub_buffer_header>(next);
-            // relaxed, both: after the loads above, which must not be older
-            if (lane.next.load(relaxed) != next || lane.next_position.load(relaxed) != out.at)
-                continue;
-            return next != 0 && next != current;
+        if (find_pending(lane, coming)) {
+            std::uint64_t taken = state_word(coming.at, sub_buffer_state::reset);
+            // order: here.give_up:B pairs with read:A, file.read:A, chain.look:A, claim:C
+            static_cast<void>(coming.sub->state.compare_exchange_strong(
+                taken, state_word(coming.at, sub_buffer_state::free), release));
+            drop_held(lane);
         }
+        entry.ended.store(threads_->memory_.now(), relaxed);
+        // order: here.leave:A pairs with lane.claim:A, lane.claim:B, table.read:B, snapshot.copy:C,
+        // lane.claim:C, lane.claim:D
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
-
-    [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
-                                 std::uint64_t& waited) noexcept;
-    [[nodiscard]] static bool may_be_taken(stamped found, position at) noexcept {
-        return found.pos < at && (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
-                                  found.state == static_cast<unsigned>(sub_buffer_state::closed));
-    }
-    [[nodiscard]] static next_step refuse(cpu_words& lane) noexcept {
-        // relaxed, both: never changes, and a counter
-        auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
-        entry.refused.fetch_add(1, relaxed);  // told in the next sub-buffer
-        return next_step::lost;
-    }
-    [[nodiscard]] next_step go_on(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
-                                  std::uint64_t last, const pending& coming) noexcept;
-    void install(std::uint32_t cpu, cpu_words& lane, std::uint64_t current, std::uint64_t last,
-                 const pending& coming) noexcept;
-    [[nodiscard]] next_step close(std::uint32_t cpu, cpu_words& lane, std::uint64_t last) noexcept;
-    [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane,
-                                      std::uint64_t& waited) noexcept;
-    void leave(cpu_words& lane) noexcept;
-
-    lanes_by_thread* threads_;  ///< null in a recorder that records nothing
-    cpu_table table_{};
 };
 
 }  // namespace trace_ring::inline v1::impl
-
-#include <trace_ring/recorder/cpu/steps.hpp>

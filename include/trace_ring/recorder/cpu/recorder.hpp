@@ -33,6 +33,7 @@
 
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/recorder/spans.hpp>
 #else
 #include <cstddef>
 #include <cstdint>
@@ -43,9 +44,10 @@
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/none.hpp>
-#include <trace_ring/recorder/recorder.hpp>
-
 #include <trace_ring/recorder/cpu/lanes.hpp>
+#include <trace_ring/recorder/cpu/reservation.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/recorder/spans.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -61,9 +63,6 @@ template <class Clock>
 inline constexpr bool in_sequence =
     std::is_same_v<Clock, clock::tsc> || std::is_same_v<Clock, clock::none>;
 }  // namespace impl
-
-template <class Recorder, recordable E>
-class cpu_reservation;
 
 /// Like the recorder with a lane for each thread, except where a comment says otherwise.
 template <class Kind>
@@ -109,9 +108,10 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return impl::write_values<typename E::given>::as_record(
-                [this](const record_of<E>& record)
-                    __attribute__((always_inline)) { return put<impl::event_of<E>>(record); },
+            return E::given::convert(
+                [this](const auto&... stored) __attribute__((always_inline)) {
+                    return put<impl::event_of<E>>(record_of<E>(stored...));
+                },
                 values...);
         } else {
             return false;
@@ -123,7 +123,7 @@ public:
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
-        return reservation<E>(*this, typename E::given{}, values...);
+        return reservation<E>(*this, values...);
     }
 
     template <impl::told_event E, class... Values>
@@ -195,8 +195,8 @@ private:
         std::uint32_t header = header_of<E>(type);
         if constexpr (E::signature::variable) {
             if (!restartable()) {
-                return impl::append<clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
-                    base::words_, type, record, nullptr);
+                return impl::append<clock_policy, impl::ring_of<E>, impl::is_counted<E>()>(
+                    base::words_, type, record);
             }
             return passes(header) && write_staged<E>(type, header, record, nullptr);
         } else {
@@ -220,33 +220,35 @@ private:
         std::uint32_t header = header_of<E>(type);
         if (!passes(header)) return false;
         header |= std::uint32_t{record_word::begin} << 28;
-        return impl::write_values<typename E::given>::as_record(
-            [&](const record_of<E>& record) {
-                return write_staged<E>(type, header, record, &span);
+        return E::given::convert(
+            [&](const auto&... stored) {
+                return write_staged<E>(type, header, record_of<E>(stored...), &span);
             },
             values...);
     }
-    /// Ends a span: recorded even if the gate has been shut since.
-    template <class E>
-    bool put_end(impl::open_span& span) noexcept {
-        if (!restartable()) return base::template put_end<E>(span);
+    /// Ends a span, with its results if it has any: recorded even if the gate has been shut since.
+    template <class E, class... Results>
+    bool put_end(impl::open_span& span, const Results&... values) noexcept {
+        if (!restartable()) return base::template put_end<E>(span, values...);
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = end_header<E>(type);
-        if (ends_here(header, span) && rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>),
-                                                              header, nullptr)) [[likely]] {
-            impl::leave_here(span);
-            return true;
+        if constexpr (sizeof...(Results) != 0) {
+            return E::end::given::convert(
+                [&](const auto&... stored) {
+                    return end_staged(type, header,
+                                      impl::fields_record<typename E::end::signature>(stored...),
+                                      span);
+                },
+                values...);
+        } else {
+            if (ends_here(header, span) &&
+                rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
+                [[likely]] {
+                impl::leave_here(span);
+                return true;
+            }
+            return write_slowly(type, header, nullptr, 0, false, &span);
         }
-        return write_slowly(type, header, nullptr, 0, false, &span);
-    }
-    /// The same with results.
-    template <class E, class... Results>
-    bool put_results(impl::open_span& span, const Results&... values) noexcept {
-        if (!restartable()) return base::template put_results<E>(span, values...);
-        impl::event_state& type = impl::event_of<E>::state;
-        return impl::write_values<typename E::end::given>::as_record(
-            [&](const auto& record) { return end_staged(type, end_header<E>(type), record, span); },
-            values...);
     }
     /// Whether an end with this header needs no more than a sequence.
     [[nodiscard, gnu::always_inline]] bool ends_here(std::uint32_t header,
@@ -339,7 +341,7 @@ private:
                     const impl::words_record<Words>& words) noexcept {
         if (restartable()) return write_slowly(type, header, words.word, Words, Counted, nullptr);
         // Without sequences: the hot path of a lane for each thread.
-        return impl::append<clock_policy, 0, Ring, Counted>(base::words_, type, words, nullptr);
+        return impl::append<clock_policy, Ring, Counted>(base::words_, type, words);
     }
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
                      std::uint32_t count, bool counted, impl::open_span* span) noexcept {
@@ -375,7 +377,6 @@ private:
 static_assert(sizeof(basic_recorder<policies<claim::per_cpu>>) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
-
-#include <trace_ring/recorder/cpu/reservation.hpp>
 #endif
+
 #endif

@@ -12,8 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <trace_ring/recorder/cpu/recorder.hpp>
-#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/recorder/site/event_type.hpp>
+#include <trace_ring/recorder/site/hot_path.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -44,31 +45,24 @@ public:
 private:
     friend Recorder;
 
-    // Not inlined: the record is copied once more than one that is written at once, anyway. One
-    // function for each list of fields, to which the values are converted before.
-    template <class... T>
-    [[gnu::noinline]] cpu_reservation(Recorder& owner, impl::signature<T...>,
-                                      const std::type_identity_t<T>&... values) noexcept {
+    // Not inlined: the record is copied once more than one that is written at once, anyway.
+    template <class... Values>
+    [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
         std::uint32_t header = owner.template header_of<E>(impl::event_type<E>());
         if (!owner.passes(header)) return;
-        const auto fill = [&](const auto& record) {
-            const auto sizes = record.measure(
-                least(owner.max_record(), static_cast<std::uint32_t>(sizeof words_)));
-            const impl::record_size of = record.size(sizes);
-            header_ = header + of.header;
-            count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
-            record.store(reinterpret_cast<std::byte*>(words_), sizes);
-        };
-        impl::write_values<impl::signature<T...>>::as_record(fill, values...);
-        owner_ = &owner;
-    }
-    /// Of values among which are structures.
-    template <class Stored, class... T>
-    cpu_reservation(Recorder& owner, impl::expanded<Stored, T...>,
-                    const std::type_identity_t<T>&... values) noexcept {
-        impl::with_stored(
-            [&](const auto&... all) { *this = cpu_reservation(owner, Stored{}, all...); },
+        const std::uint32_t room = sizeof words_;
+        const std::uint32_t most = owner.max_record() < room ? owner.max_record() : room;
+        E::given::convert(
+            [&](const auto&... stored) {
+                const impl::fields_record<typename E::signature> record(stored...);
+                const auto sizes = record.measure(most);
+                const impl::record_size of = record.size(sizes);
+                header_ = header + of.header;
+                count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
+                record.store(reinterpret_cast<std::byte*>(words_), sizes);
+            },
             values...);
+        owner_ = &owner;
     }
     void take(cpu_reservation& other) noexcept {
         owner_ = std::exchange(other.owner_, nullptr);

@@ -15,10 +15,10 @@
 #include <optional>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -29,18 +29,18 @@
 #include <optional>
 #include <string>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/drain_source/closed_search.hpp>
 #include <trace_ring/recorder/drain_source/lane_progress.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 
 namespace trace_ring::inline v1 {
 
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {  // see recorder/disabled/recorder.hpp
+inline namespace disabled {  // see recorder/site/disabled.hpp
 #endif
 /// Belongs to one session, and is used by one thread at a time. In a child of a fork, the copy of
 /// its parent's source does nothing.

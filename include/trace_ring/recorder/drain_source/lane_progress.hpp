@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 
 namespace trace_ring::inline v1::impl {

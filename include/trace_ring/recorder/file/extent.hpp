@@ -11,10 +11,10 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -15,8 +15,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include <trace_ring/c_string.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/light/owned_text.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -110,7 +110,7 @@ private:
 };
 
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {  // see disabled/recorder.hpp
+inline namespace disabled {  // see site/disabled.hpp
 #endif
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,

@@ -21,9 +21,9 @@
 #include <cstdint>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

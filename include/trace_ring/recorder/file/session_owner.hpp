@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -19,9 +19,9 @@
 #include <cstdio>
 #include <utility>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/file/rotation.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

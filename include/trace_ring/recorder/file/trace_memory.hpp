@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/c_string.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
@@ -29,8 +31,6 @@
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/file/options.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/owned_text.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 

@@ -40,6 +40,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
@@ -47,7 +48,6 @@
 #include <trace_ring/recorder/lane/holdings.hpp>
 #include <trace_ring/recorder/lane/lane_book.hpp>
 #include <trace_ring/recorder/lane/reclaimer.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>

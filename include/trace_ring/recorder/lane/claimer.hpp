@@ -17,11 +17,11 @@
 
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 

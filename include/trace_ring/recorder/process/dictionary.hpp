@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {

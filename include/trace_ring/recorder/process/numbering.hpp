@@ -16,8 +16,8 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/process/dictionary.hpp>
 
 namespace trace_ring::inline v1::impl {

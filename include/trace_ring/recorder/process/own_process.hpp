@@ -30,7 +30,7 @@
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
-#include <trace_ring/recorder/site/gates.hpp>
+#include <trace_ring/recorder/site/recorder_words.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 #include <trace_ring/setup_error.hpp>

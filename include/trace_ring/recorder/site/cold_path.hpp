@@ -10,38 +10,12 @@
 #include <cstdint>
 
 #include <trace_ring/recorder/site/event_type.hpp>
-#include <trace_ring/recorder/site/gates.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/recorder_words.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-class lanes_by_thread;
-struct cold_path;
-
-/// How code in libraries finds what the hot path needs, whoever constructed the recorder.
-struct library_words {
-    /// Set in `home` if its thread-local words are at no fixed distance from the thread pointer:
-    /// then only the code that has those words finds the lanes (TRACE_RING_PLUGIN).
-    static constexpr home_id moving = 1;
-
-    gate_link gates;
-    home_id home = 0;  ///< the registry whose numbers its gates and records have
-    std::intptr_t lanes_from_thread_pointer = 0;
-    std::uint32_t lanes_at = 0;
-};
-
-/// What a recorder begins with: all that its hot path reads of it. A program's code knows its own
-/// thread-local words and takes the numbers of its events for the program's, without a check. For a
-/// recorder that a library constructed its `gates` therefore lead every event to the cold path.
-struct recorder_words {
-    alignas(64) gate_link gates{};  ///< first, and aligned: lane_mark says why
-    lanes_by_thread* lanes = nullptr;
-    const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
-    std::uint32_t lanes_at = 0;       ///< in each thread's block
-    std::uint32_t max_record = 0;
-    library_words library;
-};
-static_assert(sizeof(recorder_words) == 64);
+struct open_span;
 
 /// A lane with an open record, the low half of that record's time, and its type's header.
 struct opened {
@@ -89,47 +63,6 @@ struct cold_path {
     void (*lose)(recorder_words& to, std::uint32_t count) noexcept;
 };
 
-/// Whether the calling thread's lanes can be found, and the type's numbers are those of `to`.
-[[nodiscard, gnu::always_inline]] inline bool is_known_here(
-    [[maybe_unused]] const recorder_words& to,
-    [[maybe_unused]] const event_numbers& type) noexcept {
-#if defined(TRACE_RING_LIBRARY_CODE)
-    home_id home = to.library.home;
-#if defined(TRACE_RING_PLUGIN)
-    home &= ~library_words::moving;
-#endif
-    // order: type.use:F pairs with type.publish:B
-    return type.home.load(acquire) == home;
-#else
-    return true;
-#endif
-}
-/// The calling thread's first lane, if `is_known_here`.
-[[nodiscard, gnu::always_inline]] inline lane_state* first_lane_of(const recorder_words& to,
-                                                                   std::uint32_t ring) noexcept {
-#if defined(TRACE_RING_LIBRARY_CODE)
-#if defined(TRACE_RING_PLUGIN)
-    if ((to.library.home & library_words::moving) != 0)
-        return first_lane(ring, to.library.lanes_at);
-#endif
-    return reinterpret_cast<lane_state*>(
-        thread_pointer_word(to.library.lanes_from_thread_pointer +
-                            static_cast<std::intptr_t>(ring * sizeof(void*))) +
-        to.library.lanes_at);
-#else
-    return first_lane(ring, to.lanes_at);
-#endif
-}
-/// The gates that this code looks at.
-[[nodiscard, gnu::always_inline]] inline const gate_link& gates_of(
-    const recorder_words& to) noexcept {
-#if defined(TRACE_RING_LIBRARY_CODE)
-    return to.library.gates;
-#else
-    return to.gates;
-#endif
-}
-
 /// Where the next record of an open lane goes.
 [[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
@@ -166,13 +99,6 @@ template <class... Words>
                                               mark_type opener, Words... words) noexcept {
     const std::uint64_t all[] = {words..., 0};
     return append_words(to, type, {idle, opener}, all, sizeof...(Words), 0, nullptr);
-}
-template <std::uint32_t Flags, class... Words>
-[[gnu::noinline, gnu::cold]] bool append_span_cold(recorder_words& to, event_state& type,
-                                                   mark_type idle, mark_type opener,
-                                                   open_span* span, Words... words) noexcept {
-    const std::uint64_t all[] = {words..., 0};
-    return append_words(to, type, {idle, opener}, all, sizeof...(Words), Flags, span);
 }
 
 }  // namespace trace_ring::inline v1::impl

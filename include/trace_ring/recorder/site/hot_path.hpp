@@ -4,8 +4,9 @@
 
 /// @file
 /// The hot path: one record behind the last, in six steps. One run of code in the caller, without a
-/// lock, a call or an allocation; what cannot go that way leaves it for the cold path. It is made
-/// for a number of words, or a list of field types, not for each event type.
+/// lock, a call or an allocation; a record that cannot be written in this way takes the cold path.
+/// The code is instantiated for a number of words, or a list of field types, not for each event
+/// type.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +16,13 @@
 #include <trace_ring/policy/clock/counter.hpp>
 #include <trace_ring/record/event/payload.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
+#include <trace_ring/recorder/site/recorder_words.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-/// A clock as a site knows it: of clock::tsc how it is read.
+/// The part of a clock that a recording site needs. For clock::tsc, that is how to read the
+/// counter.
 template <class Clock>
 struct site_clock {
     using type = Clock;
@@ -29,7 +32,7 @@ struct site_clock<clock::tsc> {
     using type = clock::counter;
 };
 
-/// Where records timed with `Clock` have their time from.
+/// The times of records that are timed with `Clock`.
 template <class Clock>
 struct time_source {
     using read_from = typename site_clock<Clock>::type;
@@ -52,9 +55,9 @@ struct time_source {
             return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
         }
     }
-    /// Whether the next record bears the last reading: one in `shared_by` reads the clock, counted
-    /// by the records of the sub-buffer, and so by a word that is there anyhow. The cold path
-    /// always reads it.
+    /// Whether the next record has the last reading. One record in `shared_by` reads the clock. The
+    /// sub-buffer's record count decides, so no extra counter is needed. The cold path always reads
+    /// the clock.
     [[gnu::always_inline]] static bool shares(std::uint32_t commit) noexcept {
         if constexpr (!shared) return false;
         std::uint32_t power = 1;
@@ -67,11 +70,6 @@ struct time_source {
         if constexpr (shared) mark.reading.store(low | flag, relaxed);  // relaxed: own lane
     }
 };
-
-/// What the results of a span may take, with a header: an end may have to say where it began.
-[[nodiscard]] constexpr std::uint32_t most_result_bytes(std::uint32_t max_record) noexcept {
-    return max_record - std::uint32_t{layout::span_end_record::bytes - record_header_bytes};
-}
 
 /// The length of a record, and what its first word adds to the one of its type.
 struct record_size {
@@ -93,10 +91,9 @@ struct words_record {
     [[gnu::always_inline]] void store(std::byte* to, const sizes&) const noexcept {
         store_words(indices_to<Count>{}, to);
     }
-    template <std::uint32_t Flags>
-    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type, mark_type idle,
-                                        open_span* span) const noexcept {
-        return call_cold<Flags>(indices_to<Count>{}, to, type, idle, span);
+    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type,
+                                        mark_type idle) const noexcept {
+        return call_cold(indices_to<Count>{}, to, type, idle);
     }
 
 private:
@@ -106,15 +103,10 @@ private:
         // relaxed: the commit word publishes them
         (word_at<std::uint64_t>(to, Index * 8).store(word[Index], relaxed), ...);
     }
-    template <std::uint32_t Flags, std::size_t... Index>
+    template <std::size_t... Index>
     [[gnu::always_inline]] bool call_cold(indices<Index...>, recorder_words& to, event_state& type,
-                                          mark_type idle,
-                                          [[maybe_unused]] open_span* span) const noexcept {
-        if constexpr (Flags == 0) {
-            return append_cold(to, type, idle, stack_position(), word[Index]...);
-        } else {
-            return append_span_cold<Flags>(to, type, idle, stack_position(), span, word[Index]...);
-        }
+                                          mark_type idle) const noexcept {
+        return append_cold(to, type, idle, stack_position(), word[Index]...);
     }
 };
 
@@ -149,10 +141,9 @@ struct fields_record : payload<Signature> {
             return {fixed};
         }
     }
-    template <std::uint32_t Flags>
-    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type, mark_type idle,
-                                        open_span* span) const noexcept {
-        return call_cold<Flags>(to, type, {idle, stack_position()}, span, *this);
+    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type,
+                                        mark_type idle) const noexcept {
+        return append_open<0>(to, type, {idle, stack_position()}, nullptr, *this);
     }
     /// Stores it as a record that the cold path has opened.
     [[nodiscard]] open_record open(recorder_words& to, event_state& type, left_at where,
@@ -167,27 +158,56 @@ struct fields_record : payload<Signature> {
         base::store(at + record_header_bytes, m);
         return {lane, of.bytes};
     }
-
-private:
+    /// Writes it by the cold path. `Flags` are 0, or that of the beginning of `span`.
     template <std::uint32_t Flags>
-    [[gnu::noinline, gnu::cold]] static bool call_cold(recorder_words& to, event_state& type,
-                                                       left_at where, open_span* span,
-                                                       fields_record record) noexcept {
+    [[gnu::noinline, gnu::cold]] static bool append_open(recorder_words& to, event_state& type,
+                                                         left_at where, open_span* span,
+                                                         fields_record record) noexcept {
         if (!has_cold_path(to, type, where)) return false;
-        if constexpr (Flags == record_word::end) {
-            // Only the cold path knows whether they come behind the place where the span began.
-            const sizes m = record.measure(most_result_bytes(to.max_record));
-            const std::uint32_t bytes = size(m).bytes - std::uint32_t{record_header_bytes};
-            auto* const words = static_cast<std::uint64_t*>(__builtin_alloca(bytes + 8));
-            record.store(reinterpret_cast<std::byte*>(words), m);
-            const std::uint32_t cut = size(m).header >> 28;
-            return to.cold->append(to, type, where, words, bytes / 8, Flags | cut, span);
-        }
         const auto [lane, bytes] = record.open(to, type, where, Flags, nullptr);
         if (lane != nullptr) to.cold->close(to, *lane, type, bytes, Flags, span);
         return lane != nullptr;
     }
 };
+
+/// The record of these values, by their number of words or their types.
+template <class... T>
+[[nodiscard, gnu::always_inline]] inline auto record_of(const T&... values) noexcept {
+    using fields = signature<T...>;
+    if constexpr (fields::few) {
+        words_record<fields::words> record{};
+        payload<fields>(values...).pack(record.word);
+        return record;
+    } else {
+        return fields_record<fields>(values...);
+    }
+}
+
+/// Whether a record of `bytes` at `place` must take the cold path.
+[[nodiscard, gnu::always_inline]] inline bool no_room(mark_type place, std::uint32_t bytes,
+                                                      mark_type mark) noexcept {
+    const mark_type over = static_cast<mark_type>(bytes) - mark_type{usual_record_bytes};
+    if (over <= 0) {
+        return static_cast<std::uintptr_t>(place) > static_cast<std::uintptr_t>(mark - over);
+    }
+    return mark >= 0 || place + over > mark;
+}
+
+/// Loads a mark and stores the stack pointer in its place, one right after the other: a handler
+/// that switches stacks between the two can spoil a record. Optimizers keep them together.
+[[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
+#if defined(__x86_64__) && !defined(__OPTIMIZE__)
+    mark_type before;
+    asm volatile("movq %1, %0; movq %%rsp, %1"
+                 : "=&r"(before), "+m"(reinterpret_cast<volatile mark_type&>(mark)));
+    return before;
+#else
+    const mark_type here = stack_position();
+    const mark_type before = mark.load(relaxed);  // relaxed, both: own thread
+    mark.store(here, relaxed);
+    return before;
+#endif
+}
 
 /// `of`: the number of the type's total.
 inline void count_record(lane_state& lane, std::uint32_t of) noexcept {
@@ -199,14 +219,19 @@ inline void count_record(lane_state& lane, std::uint32_t of) noexcept {
     total.store(total.load(relaxed) + 1, relaxed);
 }
 
-/// Writes a record. False: its gate is shut, or it is lost and counted. `Flags` are 0, or those of
-/// the beginning or the end of `span`; an end has the id of the span, and its results as words.
-template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, class Record>
+/// A record that neither begins nor ends a span. The others are in spans.hpp.
+struct no_span {
+    static constexpr std::uint32_t flags = 0;
+};
+
+/// Writes a record. False: its gate is shut, or it is lost and counted.
+template <class Clock, std::uint32_t Ring, bool Counted, class Record, class Span = no_span>
 [[gnu::always_inline]] inline bool append(recorder_words& to, event_state& type,
                                           const Record& record,
-                                          [[maybe_unused]] open_span* span) noexcept {
+                                          [[maybe_unused]] Span span = {}) noexcept {
     using source = time_source<Clock>;
-    constexpr bool ends = Flags == record_word::end;
+    constexpr bool of_span = Span::flags != 0;
+    constexpr bool ends = Span::flags == record_word::end;
     mark_type idle = not_begun;
     // relaxed, to the end: words of this thread and its signal handlers alone
     do {
@@ -216,7 +241,9 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         std::uint32_t header = type.header.load(acquire);
         // Before the gate's, so that this load does not wait for those.
         lane_state& lane = *first_lane_of(to, Ring);
-        const auto sizes = record.measure(ends ? most_result_bytes(to.max_record) : to.max_record);
+        std::uint32_t most = to.max_record;
+        if constexpr (of_span) most = span.most_bytes(most);
+        const auto sizes = record.measure(most);
         const record_size of = record.size(sizes);
         // 1. gate. The header is the number of the gate and what is known already; one of an event
         // that has no id yet is shut, and so are those of events that the recorder has no room for.
@@ -243,9 +270,10 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         const mark_type place = static_cast<std::int16_t>(commit);
         if (no_room(place, of.bytes, idle)) [[unlikely]]
             break;
-        if constexpr (ends) {
-            if (!span->is_innermost(mark, *sub)) [[unlikely]]
+        if constexpr (of_span) {
+            if (!span.may_be_here(mark, *sub)) [[unlikely]]
                 break;
+            header = span.header(header, Record::fixed_bytes);
         }
         std::byte* const at = reinterpret_cast<std::byte*>(sub) + place + commit_word::bias;
         // Without a clock to wait for, what a record costs most is a line that comes from a further
@@ -264,81 +292,49 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
             source::share(mark, low);
         }
         // 5. store
-        if constexpr (ends)
-            header = record_word::pack(record_word::id(header),
-                                       record_header_bytes + Record::fixed_bytes);
         lane_writer::store_head(
-            at, (std::uint64_t{header + of.header} << 32 | std::uint64_t{Flags} << 60) | low);
+            at, (std::uint64_t{header + of.header} << 32 | std::uint64_t{Span::flags} << 60) | low);
         record.store(at + record_header_bytes, sizes);
         // 6. commit
-        if constexpr (Flags == record_word::begin) span->begin(mark, *sub);
+        if constexpr (of_span) span.before_commit(mark, *sub);
         lane_writer::commit(*sub, commit, of.bytes);
         if constexpr (Counted) count_record(lane, type.total.load(relaxed));
-        if constexpr (ends) span->end(mark);
+        if constexpr (of_span) span.after_commit(mark);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);
         return true;
     } while (false);
-    return record.template go_cold<Flags>(to, type, idle, span);
+    if constexpr (of_span) {
+        return span.go_cold(record, to, type, idle);
+    } else {
+        return record.go_cold(to, type, idle);
+    }
 }
 
-/// Writing from the values of fields, which stay what they are converted to until it is done.
-template <class Signature>
-struct write_values;
-template <class... T>
-struct write_values<signature<T...>> {
-    using fields = signature<T...>;
+/// Writes the record of the values that it is called with.
+template <class Clock, std::uint32_t Ring, bool Counted>
+struct append_values {
+    recorder_words& to;
+    event_state& type;
 
-    template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted>
-    [[gnu::always_inline]] static bool now(recorder_words& to, event_state& type, open_span* span,
-                                           const T&... values) noexcept {
-        if constexpr (fields::few) {
-            words_record<fields::words> record{};
-            payload<fields>(values...).pack(record.word);
-            return append<Clock, Flags, Ring, Counted>(to, type, record, span);
-        } else {
-            return append<Clock, Flags, Ring, Counted>(to, type, fields_record<fields>(values...),
-                                                       span);
-        }
-    }
-    /// `what(record)`, while what the values were converted to is there.
-    template <class Do>
-    [[gnu::always_inline]] static auto as_record(Do&& what, const T&... values) noexcept {
-        return what(fields_record<fields>(values...));
-    }
-    /// As an open record, the reservation at `holder`.
-    [[nodiscard]] static open_record open(recorder_words& to, event_state& type, mark_type opener,
-                                          const void* holder, const T&... values) noexcept {
-        if (!has_cold_path(to, type, {})) return {};
-        return fields_record<fields>(values...).open(to, type, {not_begun, opener}, 0, holder);
+    template <class... T>
+    [[gnu::always_inline]] bool operator()(const T&... values) const noexcept {
+        return append<Clock, Ring, Counted>(to, type, record_of(values...));
     }
 };
-/// With structures among the values: from the values of their members.
-template <class Stored, class... T>
-struct write_values<expanded<Stored, T...>> {
-    using inner = write_values<Stored>;
 
-    template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted>
-    [[gnu::always_inline]] static bool now(recorder_words& to, event_state& type, open_span* span,
-                                           const T&... values) noexcept {
-        return with_stored(
-            [&](const auto&... all) __attribute__((always_inline)) {
-                return inner::template now<Clock, Flags, Ring, Counted>(to, type, span, all...);
-            },
-            values...);
-    }
-    template <class Do>
-    [[gnu::always_inline]] static auto as_record(Do&& what, const T&... values) noexcept {
-        return with_stored(
-            [&](const auto&... all)
-                __attribute__((always_inline)) { return inner::as_record(what, all...); },
-            values...);
-    }
-    [[nodiscard]] static open_record open(recorder_words& to, event_state& type, mark_type opener,
-                                          const void* holder, const T&... values) noexcept {
-        return with_stored(
-            [&](const auto&... all) { return inner::open(to, type, opener, holder, all...); },
-            values...);
+/// Opens a record of the values that it is called with, as the reservation at `holder`.
+struct open_values {
+    recorder_words& to;
+    event_state& type;
+    mark_type opener;
+    const void* holder;
+
+    template <class... T>
+    [[nodiscard]] open_record operator()(const T&... values) const noexcept {
+        if (!has_cold_path(to, type, {})) return {};
+        return fields_record<signature<T...>>(values...).open(to, type, {not_begun, opener}, 0,
+                                                              holder);
     }
 };
 

@@ -109,12 +109,6 @@ struct lane_block {
 };
 inline constexpr std::size_t mark_distance = offsetof(lane_block, marks);
 static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
-/// The room for the states before that boundary, and for the marks behind it. All page sizes are
-/// multiples of it.
-inline constexpr std::size_t half_node_bytes = 4096;
-static_assert(mark_distance <= half_node_bytes &&
-              sizeof(lane_mark) * lanes_in_block <= half_node_bytes);
-
 /// A lane is named by the address of its state; its mark lies a fixed distance behind.
 [[nodiscard, gnu::always_inline]] inline lane_mark& mark_of(lane_state& lane) noexcept {
     return *static_cast<lane_mark*>(
@@ -147,15 +141,6 @@ inline constinit lane_block vacant_block{};
 #else
 #define TRACE_RING_TLS
 #endif
-/// Whether the words of the code that includes this are at no fixed distance from the thread
-/// pointer.
-inline constexpr bool lanes_are_moving =
-#if defined(TRACE_RING_LIBRARY_CODE) && defined(TRACE_RING_PLUGIN)
-    true;
-#else
-    false;
-#endif
-
 /// Where a thread's lanes are: a block for each ring that it has recorded into. The compiler knows
 /// an event's ring, so an event with a quota costs no extra instruction.
 using lane_blocks = atomic_pointer<lane_block>[layout::max_rings];
@@ -163,13 +148,6 @@ alignas(32) inline constinit thread_local lane_blocks thread_lanes TRACE_RING_TL
     &vacant_block, &vacant_block, &vacant_block, &vacant_block};
 static_assert(layout::max_rings == 4);
 static_assert(offsetof(lane_block, states) == 0);
-
-/// How far behind the beginning of each block a recorder's lanes begin. The block and this distance
-/// are found at the same time, so only one load waits for them; with an array of first lanes by
-/// recorder, one load would wait for the other.
-[[nodiscard]] constexpr std::uint32_t lanes_at(std::uint32_t recorder) noexcept {
-    return recorder * static_cast<std::uint32_t>(lane_depths * sizeof(lane_state));
-}
 
 /// The calling thread's first lane of the recorder whose lanes are at `lanes`: for the code that
 /// constructed it, or of the same program.
@@ -179,69 +157,6 @@ static_assert(offsetof(lane_block, states) == 0);
     auto* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
     return static_cast<lane_state*>(static_cast<void*>(block + lanes));
 }
-
-/// The pointer at `offset` bytes from the thread pointer of the calling thread. Volatile: what is
-/// there changes when a thread gets its lanes.
-[[nodiscard, gnu::always_inline]] inline std::byte* thread_pointer_word(
-    std::intptr_t offset) noexcept {
-    std::byte* value;
-#if defined(__x86_64__)
-    asm volatile("movq %%fs:(%1), %0" : "=r"(value) : "r"(offset));
-#elif defined(__i386__)
-    asm volatile("movl %%gs:(%1), %0" : "=r"(value) : "r"(offset));
-#else
-    auto* const at = static_cast<std::byte*>(__builtin_thread_pointer()) + offset;
-    asm volatile("" : : : "memory");
-    __builtin_memcpy(&value, at, sizeof value);
-#endif
-    return value;
-}
-/// How far from the thread pointer a word of the calling thread is.
-[[nodiscard]] inline std::intptr_t from_thread_pointer(const void* word) noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    const std::byte* const start = thread_pointer_word(0);  // it points at itself there
-#else
-    const auto* const start = static_cast<const std::byte*>(__builtin_thread_pointer());
-#endif
-    return static_cast<const std::byte*>(word) - start;
-}
-
-/// An open span, as its scope keeps it. A lane knows its last one, which knows the one around it:
-/// one comparison tells an end whether readers will find its beginning by themselves. A span that
-/// ends elsewhere stays in that list, and the spans around it then say where they began, too.
-struct open_span {
-    std::uint64_t begun;   ///< number in the lane of the record that began it, from 1
-    std::uint64_t around;  ///< the same of the span that was the lane's last one
-    std::uint32_t lane;
-    std::uint32_t around_lane;  ///< of a processor's (cpu/recorder.hpp)
-
-    /// Enters the span, before the record that begins it is committed to `sub`: in the other order
-    /// a jump between the two would leave a beginning to which readers add an outer span's end.
-    [[gnu::always_inline]] void begin(lane_mark& mark, const sub_buffer_header& sub) noexcept {
-        // relaxed, to the end: own lane
-        begun =
-            sub.first_position.load(relaxed) + commit_word::records(sub.commit.load(relaxed)) + 1;
-        lane = sub.lane.load(relaxed);
-        around = mark.innermost.load(relaxed);
-        mark.innermost.store(begun, relaxed);
-    }
-    /// Whether it is the last one open in the lane.
-    [[nodiscard, gnu::always_inline]] bool is_innermost(
-        const lane_mark& mark, const sub_buffer_header& sub) const noexcept {
-        // relaxed, both: own lane
-        const std::uint64_t other = mark.innermost.load(relaxed) ^ begun;
-        return (other | (sub.lane.load(relaxed) ^ lane)) == 0;
-    }
-    /// Leaves the span, after the record that ends it is committed, for the same reason.
-    [[gnu::always_inline]] void end(lane_mark& mark) const noexcept {
-        signal_fence(seq_cst);
-        mark.innermost.store(around, relaxed);  // relaxed: own lane
-    }
-};
-
-/// The last span still open of those that the calling thread has begun in processors' lanes
-/// (cpu/recorder.hpp).
-inline constinit thread_local open_span own_span TRACE_RING_TLS = {};
 
 /// A record of two 64-bit fields. The mark leaves room for it, and so for a shorter one; a longer
 /// one takes one more comparison.
@@ -253,16 +168,6 @@ inline constexpr std::uint32_t usual_record_bytes = 24;
            mark_type{usual_record_bytes + commit_word::bias};
 }
 static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes} < 0);
-
-/// Whether a record of `bytes` at `place` must take the cold path.
-[[nodiscard, gnu::always_inline]] inline bool no_room(mark_type place, std::uint32_t bytes,
-                                                      mark_type mark) noexcept {
-    const mark_type over = static_cast<mark_type>(bytes) - mark_type{usual_record_bytes};
-    if (over <= 0) {
-        return static_cast<std::uintptr_t>(place) > static_cast<std::uintptr_t>(mark - over);
-    }
-    return mark >= 0 || place + over > mark;
-}
 
 /// The stack pointer, to tell whether a frame that opened a record is still there.
 [[nodiscard, gnu::always_inline]] inline mark_type stack_position() noexcept {
@@ -277,31 +182,6 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 #else
     return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) &
                                   ~std::uintptr_t{7});
-#endif
-}
-
-/// Loads a mark and stores the stack pointer in its place, one right after the other: a handler
-/// that switches stacks between the two can spoil a record. Optimizers keep them together.
-[[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
-#if defined(__x86_64__) && !defined(__OPTIMIZE__)
-    mark_type before;
-    asm volatile("movq %1, %0; movq %%rsp, %1"
-                 : "=&r"(before), "+m"(reinterpret_cast<volatile mark_type&>(mark)));
-    return before;
-#else
-    const mark_type here = stack_position();
-    const mark_type before = mark.load(relaxed);  // relaxed, both: own thread
-    mark.store(here, relaxed);
-    return before;
-#endif
-}
-
-/// An address, to be compared with stack positions.
-[[nodiscard]] inline mark_type stack_place(const void* address) noexcept {
-#if defined(__i386__)
-    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address) >> 1);
-#else
-    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address));
 #endif
 }
 

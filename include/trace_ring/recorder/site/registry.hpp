@@ -30,11 +30,61 @@
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/recorder/site/event_type.hpp>
-#include <trace_ring/recorder/site/gates.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/recorder_words.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::impl {
+
+/// The room for the states before that boundary, and for the marks behind it. All page sizes are
+/// multiples of it.
+inline constexpr std::size_t half_node_bytes = 4096;
+static_assert(mark_distance <= half_node_bytes &&
+              sizeof(lane_mark) * lanes_in_block <= half_node_bytes);
+
+/// Whether the words of the code that includes this are at no fixed distance from the thread
+/// pointer.
+inline constexpr bool lanes_are_moving =
+#if defined(TRACE_RING_LIBRARY_CODE) && defined(TRACE_RING_PLUGIN)
+    true;
+#else
+    false;
+#endif
+
+/// How far behind the beginning of each block a recorder's lanes begin. The block and this distance
+/// are found at the same time, so only one load waits for them; with an array of first lanes by
+/// recorder, one load would wait for the other.
+[[nodiscard]] constexpr std::uint32_t lanes_at(std::uint32_t recorder) noexcept {
+    return recorder * static_cast<std::uint32_t>(lane_depths * sizeof(lane_state));
+}
+
+/// How far from the thread pointer a word of the calling thread is.
+[[nodiscard]] inline std::intptr_t from_thread_pointer(const void* word) noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    const std::byte* const start = thread_pointer_word(0);  // it points at itself there
+#else
+    const auto* const start = static_cast<const std::byte*>(__builtin_thread_pointer());
+#endif
+    return static_cast<const std::byte*>(word) - start;
+}
+
+/// An address, to be compared with stack positions.
+[[nodiscard]] inline mark_type stack_place(const void* address) noexcept {
+#if defined(__i386__)
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address) >> 1);
+#else
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address));
+#endif
+}
+
+/// A page of which each gate is this.
+template <layout::gate_bits Gate>
+[[nodiscard]] const gate_page& gates_that_are() noexcept {
+    // Filled on demand, because few recorders need one. relaxed: all threads store the same value.
+    static constinit gate_page page{};
+    for (auto& gate : page.gates) gate.store(Gate, relaxed);
+    return page;
+}
 
 struct listed_recorder;  // process/event_book.hpp
 
@@ -327,10 +377,10 @@ template <class Choose>
     return gone;
 }
 
-/// Takes the node of a thread that ended without giving it back, and lets `leave` close its lanes.
+/// Reclaims the node of a thread that ended without releasing it; `leave` closes its lanes.
 /// A few system calls if the thread may have ended, else none. Signal-safe.
 template <class Leave>
-[[nodiscard]] inline bool take_over(thread_node& node, Leave&& leave) noexcept {
+[[nodiscard]] inline bool reclaim_node(thread_node& node, Leave&& leave) noexcept {
     // relaxed, to the end: the kernel, which says that the thread is gone, orders what it did; if
     // several threads ask, the swap lets one have the node
     if (node.used.load(relaxed) == 0 || node.ending.load(relaxed) == 0) return false;
@@ -343,8 +393,8 @@ template <class Leave>
     return true;
 }
 
-/// Gives a node back. The caller has closed and cleared its lanes.
-inline void give_node(thread_node& node) noexcept {
+/// Releases a node. The caller has closed and cleared its lanes.
+inline void release_node(thread_node& node) noexcept {
     // relaxed: published by the last line
     node.rounds.store(0, relaxed);
     node.ending.store(0, relaxed);
@@ -353,12 +403,12 @@ inline void give_node(thread_node& node) noexcept {
 }
 
 /// A node for the calling thread, all its lanes vacant: an unused one, or that of a thread that
-/// ended. The nodes of other threads that ended are given back: otherwise the second of two would
+/// ended. The nodes of other threads that ended are released: otherwise the second of two would
 /// stay taken until as many threads live at once again. Null if there is no memory. Maps two pages
 /// when there is no node; does not use the C++ heap. Lock-free, signal-safe, linear in the number
 /// of nodes.
 template <class Leave>
-[[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
+[[nodiscard]] inline thread_node* claim_node(Leave&& leave) noexcept {
     const std::uint32_t thread = kernel_thread();
     thread_node* mine = nullptr;
     // order: node.take:A pairs with node.add:A
@@ -372,11 +422,11 @@ template <class Leave>
             each->used.compare_exchange_strong(unused, 1, acquire)) {
             each->thread.store(thread, relaxed);  // relaxed: own node
             mine = each;
-        } else if (take_over(*each, leave)) {
+        } else if (reclaim_node(*each, leave)) {
             if (mine == nullptr) {
                 mine = each;
             } else {
-                give_node(*each);
+                release_node(*each);
             }
         }
     }

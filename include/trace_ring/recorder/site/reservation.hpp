@@ -3,30 +3,30 @@
 #pragma once
 
 /// @file
-/// What `recorder::reserve` and `recorder::scope` return.
+/// What `recorder::reserve` returns.
 
 #include <cstdint>
 
-#include <trace_ring/recorder/site.hpp>
+#include <trace_ring/recorder/site/cold_path.hpp>
+#include <trace_ring/recorder/site/hot_path.hpp>
 
 namespace trace_ring::inline v1 {
 
 /// A record that has been filled and is not published yet. Move-only; for the thread that made it.
-template <class Kind>
-class basic_recorder<Kind>::reservation {
+class lane_reservation {
 public:
-    reservation() noexcept = default;
-    reservation(const reservation&) = delete;
-    reservation& operator=(const reservation&) = delete;
-    reservation(reservation&& other) noexcept { take(other); }
-    reservation& operator=(reservation&& other) noexcept {
+    lane_reservation() noexcept = default;
+    lane_reservation(const lane_reservation&) = delete;
+    lane_reservation& operator=(const lane_reservation&) = delete;
+    lane_reservation(lane_reservation&& other) noexcept { take(other); }
+    lane_reservation& operator=(lane_reservation&& other) noexcept {
         if (this != &other) {
             discard();
             take(other);
         }
         return *this;
     }
-    ~reservation() { discard(); }
+    ~lane_reservation() { discard(); }
 
     [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
 
@@ -45,9 +45,11 @@ public:
     }
 
 private:
+    template <class Kind>
     friend class basic_recorder;
 
-    reservation(impl::recorder_words& of, impl::event_state& type, impl::mark_type opener) noexcept
+    lane_reservation(impl::recorder_words& of, impl::event_state& type,
+                     impl::mark_type opener) noexcept
         : of_(&of), type_(&type), mark_(opener | impl::reserved_bit) {}
     void hold(const impl::open_record& record) noexcept {
         lane_ = record.lane;
@@ -58,7 +60,7 @@ private:
             of_ = nullptr;
         }
     }
-    void take(reservation& other) noexcept {
+    void take(lane_reservation& other) noexcept {
         of_ = other.of_;
         lane_ = other.lane_;
         type_ = other.type_;
@@ -89,56 +91,6 @@ private:
     impl::mark_type mark_ = 0;
     std::uint32_t opened_ = 0;
     std::uint32_t bytes_ = 0;
-};
-
-/// An open span, whose end is recorded by `end`, or else when this is destroyed. Move-only, also to
-/// other threads.
-template <class Recorder, recordable E>
-class open_scope {
-public:
-    open_scope(open_scope&& other) noexcept : owner_(other.owner_) {
-        other.owner_ = nullptr;
-        if (owner_ != nullptr) span_ = other.span_;
-    }
-    open_scope& operator=(open_scope&&) = delete;
-    open_scope(const open_scope&) = delete;
-    open_scope& operator=(const open_scope&) = delete;
-    [[gnu::always_inline]] ~open_scope() {
-        if (owner_ != nullptr) owner_->template put_end<E>(span_);
-    }
-
-    /// Records the end now, with the span's results: one value for each field in its `results`,
-    /// and none if it has no such list. From then on there is nothing to end: a second call records
-    /// nothing, and neither does the destructor. False: the span has ended, or its begin was not
-    /// recorded, or the end was lost and counted. Texts and rows are cut to fit, as in `record`.
-    /// Signal-safe; constant time for fixed fields, linear in the bytes of variable ones.
-    template <class... Results>
-    [[gnu::always_inline]] bool end(const Results&... values) noexcept {
-        if constexpr (impl::takes_results<E, Results...>()) {
-            Recorder* const owner = owner_;
-            owner_ = nullptr;
-            if (owner == nullptr) return false;
-            if constexpr (sizeof...(Results) == 0) {
-                return owner->template put_end<E>(span_);
-            } else {
-                return owner->template put_results<E>(span_, values...);
-            }
-        } else {
-            return false;
-        }
-    }
-
-private:
-    friend Recorder;
-
-    template <class... Values>
-    [[gnu::always_inline]] explicit open_scope(Recorder& owner, const Values&... values) noexcept
-        : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
-
-    union {
-        impl::open_span span_;  // set if there is an owner
-    };
-    Recorder* owner_;
 };
 
 }  // namespace trace_ring::inline v1

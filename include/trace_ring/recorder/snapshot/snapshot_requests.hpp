@@ -10,12 +10,12 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/bounds.hpp>
+#include <trace_ring/c_string.hpp>
+#include <trace_ring/list_of.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/light/list_of.hpp>
-#include <trace_ring/recorder/light/owned_text.hpp>
 #include <trace_ring/recorder/snapshot/snapshot_writer.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -34,6 +34,7 @@
 #include <trace_ring/recorder/process/event_types.hpp>
 #include <trace_ring/recorder/process/own_process.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
+#include <trace_ring/recorder/site/open_span.hpp>
 #include <trace_ring/recorder/snapshot/snapshot_requests.hpp>
 #include <trace_ring/recorder/thread/abandoned.hpp>
 #include <trace_ring/recorder/thread/threads.hpp>
@@ -42,6 +43,7 @@
 namespace trace_ring::inline v1::impl {
 
 class cpu_lanes;
+class cpu_steps;
 
 class lanes_by_thread : public listed_recorder {
 public:
@@ -203,8 +205,7 @@ public:
         words[1] = span.lane;
         memory_.ring().ended_elsewhere.store(1, relaxed);  // relaxed: it stays
     }
-    /// Counts records as refused that were lost before they could be recorded: in this thread's
-    /// lane, if it has one.
+    /// Counts records as refused that the caller has lost: in this thread's lane, if it has one.
     [[gnu::cold]] void lose(std::uint32_t count) noexcept {
         lane_state& lane = *impl::first_lane(0, lanes_at(index()));
         // relaxed, to the end: own lane, and counters
@@ -260,6 +261,7 @@ public:
 
 private:
     friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
+    friend class cpu_steps;
 
     /// Changes the count that says whether a reservation's record is still the one open in the
     /// lane.

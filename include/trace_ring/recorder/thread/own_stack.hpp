@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 

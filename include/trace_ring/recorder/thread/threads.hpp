@@ -6,7 +6,7 @@
 /// The process's threads, for all of its recorders: a thread gets a node with lanes, its first
 /// record enters it, and a thread-specific key reports its end.
 /// @code
-///   take_node --first record--> entered --its end, in each round of destructors--> lanes released
+///   claim_node --first record--> entered --its end, in each round of destructors--> lanes released
 ///   ending --the kernel says that it is gone--> the node is another thread's
 /// @endcode
 /// Destructors of other keys may record after the thread's lanes were released. The round of
@@ -27,7 +27,9 @@
 #include <cstring>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/site/event_type.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/open_span.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 #include <trace_ring/setup_error.hpp>
@@ -82,7 +84,7 @@ inline void name_thread(thread_node& node, const char* name) noexcept {
 [[nodiscard, gnu::cold]] inline lane_block* enter_thread(std::uint32_t ring,
                                                          release_lanes_of release_lanes) noexcept {
     const undisturbed scope;
-    thread_node* const node = take_node(release_lanes);
+    thread_node* const node = claim_node(release_lanes);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
     lane_block* const mine = &block_of(*node);
@@ -92,7 +94,7 @@ inline void name_thread(thread_node& node, const char* name) noexcept {
     node->stack_high.store(0, relaxed);  // relaxed: own node
     // relaxed: own word; a swap, because a handler may have been here in between
     if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
-        give_node(*node);
+        release_node(*node);
         return expected;
     }
     // order: key.use:A pairs with key.made:A
@@ -107,7 +109,7 @@ inline void name_thread(thread_node& node, const char* name) noexcept {
     std::uint32_t slot, std::uint32_t thread, const char* name,
     release_lanes_of release_lanes) noexcept {
     const undisturbed scope;
-    thread_node* const node = take_node(release_lanes);
+    thread_node* const node = claim_node(release_lanes);
     if (node == nullptr) return nullptr;
     // relaxed, to the end: the node is the caller's alone
     node->other_process.store(slot + 1, relaxed);
@@ -120,7 +122,7 @@ inline void name_thread(thread_node& node, const char* name) noexcept {
                                              release_lanes_of release_lanes) noexcept {
     release_lanes(node);
     node.other_process.store(0, relaxed);  // relaxed: published by the next line
-    give_node(node);
+    release_node(node);
 }
 
 /// The calling thread ends: `node` is the value of its key. Runs again in each round of destructors
@@ -146,7 +148,7 @@ inline std::uint32_t release_gone_threads(release_lanes_of release_lanes) noexce
     thread_node* node = the_registry.nodes.load(acquire);
     // relaxed: each that was pushed publishes those below it, too
     for (; node != nullptr; node = node->next.load(relaxed)) {
-        if (take_over(*node, release_lanes)) give_node(*node);
+        if (reclaim_node(*node, release_lanes)) release_node(*node);
         if (node->other_process.load(relaxed) == 0) count += node->used.load(relaxed);
     }
     return count;
@@ -165,7 +167,7 @@ inline void forget_threads() noexcept {
         bool own = false;
         for (const auto& place : thread_lanes) own = own || place.load(relaxed) == &block;
         if (!own) {
-            give_node(*node);
+            release_node(*node);
         } else {
             node->thread.store(kernel_thread(), relaxed);
         }

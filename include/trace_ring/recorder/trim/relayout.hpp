@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/policy/storage/file.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 

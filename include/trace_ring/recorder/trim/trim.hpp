@@ -39,11 +39,11 @@
 #include <cstdio>
 #include <string>
 
+#include <trace_ring/bounds.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
-#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/trim/relayout.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A growing array of plain values, for what every program that records compiles: std::vector,
-/// with the headers that it needs, takes as long to compile as half of the recorder.
+/// A growing array of trivially copyable values, for code that every recording program compiles.
+/// std::vector, with the headers that it needs, takes as long to compile as half of the recorder.
 
 #include <cstddef>
 #include <cstring>

@@ -26,9 +26,8 @@
 #include <type_traits>
 
 #include <trace_ring/fwd.hpp>
-#include <trace_ring/policies.hpp>
-#include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/site/made_of.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -51,18 +50,7 @@ public:
     constexpr void discard() noexcept {}
 };
 template <class E>
-class scoped {
-public:
-    constexpr scoped() noexcept = default;
-    scoped(scoped&&) noexcept = default;
-    scoped& operator=(scoped&&) = delete;
-    ~scoped() {}  // not trivial, or a scope would be an unused variable
-    template <class... Results>
-    bool end(const Results&...) noexcept {
-        static_assert(impl::takes_results<E, Results...>());
-        return false;
-    }
-};
+class scoped;  // spans.hpp
 
 /// The names as the kind has them: with a lane for each thread, or for each processor.
 template <class Kind>

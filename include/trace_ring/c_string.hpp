@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A text that is set once, at set-up, and given to system calls: std::string, of which that is all
-/// that the recorder needs, is a quarter of the code of a set-up that uses it.
+/// Ownership of a C string that is set once, at set-up, and passed to system calls. std::string
+/// would be a quarter of the code of a set-up that used it.
 
 #include <cstdlib>
 #include <cstring>
