@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""Which repetitions count: those in which the processors were the program's own (calm.hpp says how
-that is known, and why it matters), and in which threads that are measured together did run together.
-What was measured has no say in it.
+"""Selects the repetitions that count: those in which the processors belonged to the program alone (calm.hpp
+explains how this is detected, and why it matters), and in which threads that are measured together ran
+together. The measured results do not influence the selection.
 
     calm.py lacking FILE [OTHER...]   the benchmarks of FILE with too few calm repetitions, as one
                                       expression for --benchmark_filter; OTHERs are of the same run:
@@ -19,12 +19,12 @@ import sys
 import modes
 
 COUNTER, QUEUED = "adds_ns", "queued"
-# A longer time than the least by this much is not calm.
+# A time that exceeds the least by this factor is not calm.
 TOLERANCE = 1.10
-# Threads that were ready and did not run for a larger share of the time, added up over the threads, were
-# not together: they got into each other's way less than they do, or waited for one that did not run.
+# If threads were ready but not running for a larger share of the time, added up over the threads, they did
+# not run together: they disturbed each other too little, or waited for one that did not run.
 APART = 0.10
-# No median is made of fewer, unless fewer were asked for.
+# No median is made of fewer repetitions, unless fewer were requested.
 ENOUGH = 9
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""trace-clauses beside bpftrace: what they tell of the same calls, and what these cost.
+"""trace-clauses compared with bpftrace: their records of the same calls, and the cost of these.
 
     clauses.py TRACE_CLAUSES KNOWN_64 KNOWN_32 [--calls N] [--rounds N]
 
@@ -135,7 +135,7 @@ def main():
 
 
 def values(given, bpftrace, bits, program, out):
-    """What each call passes, as both tell it and as the program prints it."""
+    """The arguments of each call, as both record them and as the program prints them."""
     def told(pattern):
         with open(out, encoding="utf-8") as file:
             return re.findall(pattern, file.read(), re.M)

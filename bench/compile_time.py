@@ -5,9 +5,9 @@
 
     compile_time.py INCLUDE OUT [--repetitions N] [--sites N] [-- COMPILER [FLAG...]]
 
-Writes OUT as the benchmarks write theirs: processor time of one compilation, by that of `<string>`
-and `<memory>` alone, with the compiler's memory (MB) and the .text of what came of it (bytes). A site
-is an event type of its own, recorded once; many are 50 in a function.
+Writes OUT as the benchmarks write theirs: processor time of one compilation, divided by the time for `<string>`
+and `<memory>` alone, with the compiler's memory (MB) and the .text of the result (bytes). A site is a
+separate event type, recorded once; many are 50 in a function.
 """
 import argparse
 import os
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # no cache next to the sources
 import commands  # noqa: E402
 
 FLOOR = "floor/compile/string_and_memory"

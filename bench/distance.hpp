@@ -5,8 +5,8 @@
 /// @file
 /// How far apart the two processors of a benchmark are while it runs. A virtual processor is not
 /// tied to a core: the host may run two of them on one core, on cores that share a cache, or on
-/// cores that do not, and may change that at any time. Whatever two threads pass to each other then
-/// takes several times as long, while the load looks the same and calm.hpp sees nothing.
+/// cores that do not, and may change that at any time. Data that two threads pass to each other
+/// then takes several times as long, while the load looks the same and calm.hpp sees nothing.
 ///
 /// The probe is a bare ping-pong: two threads change one cache line in turn. Each benchmark of two
 /// threads takes it before and after each repetition. modes.py groups the repetitions by these two

@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # no cache next to the sources
 import commands  # noqa: E402
 
 PROGRAM = """

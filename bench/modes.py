@@ -15,9 +15,9 @@ BEFORE, AFTER = "ping_before_ns", "ping_after_ns"
 STEADY = 1.25
 # The greatest distance of a mode, divided by the least.
 SPAN = 1.5
-# Fewer repetitions make no mode, and no figure in one, unless fewer were asked for.
+# Fewer repetitions make no mode, and no figure in one, unless fewer were requested.
 LEAST = 3
-# A benchmark whose times jump by this much, at one distance, has two modes of its own.
+# A benchmark whose times jump by this factor, at one distance, has two modes.
 JUMP = 1.5
 
 
@@ -88,7 +88,7 @@ def own_modes(times):
 
 
 def ratio(times, others):
-    """Of two benchmarks' times at one distance. If both have modes of their own, quick is compared with
+    """Of two benchmarks' times at one distance. If both have two modes, quick is compared with
     quick and slow with slow; if only one has, its less favourable one counts. The worst decides."""
     ours, theirs = own_modes(times), own_modes(others)
     if len(ours) == len(theirs):

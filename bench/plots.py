@@ -125,7 +125,7 @@ def lines_plot(title, lines, x_label, y_label, x_name=plain, logarithmic=True):
 
 
 def bars_plot(title, bars, x_label, note=""):
-    """Bars of (name, value, ours), from zero, the value beside each. What is far longer than the
+    """Bars of (name, value, ours), from zero, with the value next to each. What is far longer than the
     rest is cut, and says so."""
     values = sorted(value for _, value, _ in bars)
     limit = values[-1]
@@ -171,7 +171,7 @@ def lines_of(runs, *wanted):
 
 
 def draw_all(runs, peers, folder):
-    """Draws what there are measurements for; the paths of what was drawn."""
+    """Draws everything that has measurements; returns the paths of the pictures."""
     size = r"(?P<x>\d+)(?P<unit>KiB|MiB)"
     threads = r"(?:/threads:(?P<x>\d+))?"
     drawn = []
@@ -182,7 +182,7 @@ def draw_all(runs, peers, folder):
             file.write(svg)
         drawn.append(path)
 
-    # The floors of a size are in several programs: those beside what stands on them are meant.
+    # The floors of a size are in several programs: the ones in the same program as their benchmarks are used.
     of_sizes = [run for run in runs if any(name.startswith("size/") for name in run.rows)]
     lines = lines_of(of_sizes, ("exact clock", "size/exact_clock/" + size),
                      ("one reading in 16", "size/sampled_16/" + size),

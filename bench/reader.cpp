@@ -28,18 +28,19 @@
 #include <vector>
 
 #include <trace_ring/draining.hpp>
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 #include "measure.hpp"
+#include "trace_reduce/exporting/chrome.hpp"
+#include "trace_reduce/exporting/csv.hpp"
+#include "trace_reduce/exporting/perfetto.hpp"
+#include "trace_reduce/position/range_finder.hpp"
+#include "trace_reduce/where/names.hpp"
+#include "trace_reduce/where/predicate.hpp"
 
 namespace {
 
@@ -338,7 +339,7 @@ struct decoded {
 /// selected, so neither the dictionary nor the index can answer.
 enum class asks_for { field, sum };
 void select_none(const trace_ring::reduce::trace_file& file, asks_for what_of = asks_for::field) {
-    namespace where = trace_ring::reduce::where;
+    namespace where = trace_reduce::where;
     auto left = where::expression::of_name("first");
     if (what_of == asks_for::sum) {
         left = {.what = where::form::sum,
@@ -393,7 +394,7 @@ struct sought {
     static constexpr std::uint64_t places = 64;
     trace_ring::reduce::trace_file file =
         trace_ring::reduce::trace_file::from(of_four_lanes().bytes());
-    trace_ring::reduce::time_extent whole = file.ranges().whole();
+    trace_reduce::time_extent whole = trace_reduce::range_finder(file).whole();
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
         std::uint64_t found = 0;
@@ -441,9 +442,11 @@ int main(int argc, char** argv) {
     namespace exporter = trace_ring::exporter;
     bench::add<exported<exporter::text_writer>>("export/text/1MiB", in_cache, 1, few);
     bench::add<exported<exporter::json_writer>>("export/json/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::chrome_writer>>("export/chrome/1MiB", in_cache, 1, few);
-    bench::add<exported<exporter::perfetto_writer>>("export/perfetto/1MiB", in_cache, 1, few);
+    bench::add<exported<trace_reduce::exporting::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
+    bench::add<exported<trace_reduce::exporting::chrome_writer>>("export/chrome/1MiB", in_cache, 1,
+                                                                 few);
+    bench::add<exported<trace_reduce::exporting::perfetto_writer>>("export/perfetto/1MiB", in_cache,
+                                                                   1, few);
     const std::int64_t most = held_by_four();
     constexpr auto places = static_cast<std::int64_t>(sought<true>::places);
     bench::add<decoded<true, of_four_lanes>>("reader/whole/1GiB", floor, 1, most);

@@ -1,10 +1,10 @@
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""What the figures should be, and whether they are.
+"""The targets of the figures, and whether they are met.
 
-A figure is a median, or made of medians; all are ratios but for instructions and bytes. A figure
-whose measurement is not there is not measured: never guessed. A figure that differs by how far apart
-the processors of two threads were (modes.py) is judged where it is worst, and its note has the others.
+A figure is a median, or computed from medians. All are ratios except instructions and bytes. A figure without
+its measurement is reported as not measured, and never guessed. A figure that depends on the distance between
+the processors of two threads (modes.py) is judged where it is worst, and its note has the others.
 """
 import statistics
 from dataclasses import dataclass
@@ -141,8 +141,8 @@ def rate(f, name, floor):
 
 def shared_by_peers(f):
     queues = [p for p in f.peers if p.kind == "queue" and not p.ours and p.both_ratio]
-    # A queue without one order of all its items is not shared by two threads but two queues: it is
-    # told, and not what an ordered ring is measured by.
+    # A queue without a common order of all its items is in effect two queues. It is reported, but an
+    # ordered ring is not compared with it.
     found = [p for p in queues if "ordered by producer only" not in p.mode]
     if not found:
         raise Missing("no peer's ordered queue in the run")

@@ -18,9 +18,10 @@ namespace trace_ring_test {
 /// Prints `proof: <promise>: <count> <unit>`, as a separate line on standard output. To be called
 /// at a test's end, when it has held, by the process that ctest started; several calls add up.
 ///
-/// @param promise one of the ids in meta/proof.py @param count   what was really done in this run,
-/// counted as it was done @param unit    the counted things, in the plural, the same words in all
-/// tests that count the same thing
+/// @param promise one of the ids in meta/proof.py
+/// @param count   what was really done in this run, counted as it was done
+/// @param unit    the counted things, in the plural, the same words in all tests that count the
+///                same thing
 inline void proof(const char* promise, std::uint64_t count, const char* unit) {
     std::printf("\nproof: %s: %" PRIu64 " %s\n", promise, count, unit);
     std::fflush(stdout);

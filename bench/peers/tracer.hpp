@@ -32,7 +32,7 @@ struct about_peer {
     std::string when_full;
 };
 
-/// Tells the report. `kind` is tracer or queue.
+/// Informs the report. `kind` is tracer or queue.
 inline void describe(const about_peer& peer, const std::string& kind) {
     static std::set<std::string> told;
     if (!told.insert(peer.id).second) return;

@@ -112,7 +112,7 @@ void tell(const run_result& of, report& found, bool kept, bool with_blocks) {
     return true;
 }
 
-/// Throws std::invalid_argument if a cache of code gets no blocks.
+/// Throws std::invalid_argument if an instruction cache has no blocks to simulate.
 void check_blocks(const options& wanted, const findings& found) {
     if (wanted.run.blocks) return;
     for (const cache_misses* const each : found.caches) {

@@ -12,7 +12,7 @@
 namespace address_trace {
 namespace {
 
-/// Refuses numbers that begin with one of these characters.
+/// Rejects numbers that begin with one of these characters.
 [[nodiscard]] CLI::Validator refused(const char* begins, const char* why) {
     return {[begins, why](std::string& text) {
                 return text.find_first_of(begins) == 0 ? text + ' ' + why : std::string();

@@ -25,8 +25,8 @@
 
 namespace branches {
 
-/// What kind of transfer of control it was: the numbers of x86::branch_kind, which not every
-/// machine that reads a trace has.
+/// The kind of a transfer of control. The numbers are those of x86::branch_kind, which is not
+/// available on every machine that reads a trace.
 enum class branch_kind : std::uint8_t {
     unknown,
     conditional,
@@ -35,7 +35,8 @@ enum class branch_kind : std::uint8_t {
     call,
     indirect_call,
     function_return,
-    interrupt_return,  ///< also what a kernel makes of it: the return from a signal's handler
+    interrupt_return,  ///< also the return from a signal handler, which the kernel implements this
+                       ///< way
     system_call,
     system_return,
     interrupt,  ///< from: where the program continues afterwards
@@ -51,7 +52,7 @@ using to_field = trace_ring::field<"to", trace_ring::address>;
 using process_field = trace_ring::field<"process", std::uint32_t>;
 using thread_field = trace_ring::field<"thread", std::uint32_t>;
 
-// Counted, so that the totals are there even where the oldest records were overwritten.
+// Counted, so that the totals are correct even if the oldest records were overwritten.
 template <trace_ring::literal Name>
 struct taken : trace_ring::event<Name, from_field, to_field> {
     static constexpr bool counted = true;
@@ -72,18 +73,18 @@ struct exception : taken<"branch.exception"> {};
 struct to_handler : taken<"branch.to_handler"> {};
 struct other : taken<"branch.other"> {};
 
-/// By the numbers of branch_kind.
+/// Ordered by the numbers of branch_kind.
 using all_taken = std::tuple<unknown, conditional, jump, indirect_jump, call, indirect_call,
                              function_return, interrupt_return, system_call, system_return,
                              interrupt, exception, to_handler, other>;
 
-/// The branches that follow in this lane are of this thread; those before it, from the last such
-/// record on, of another or the same. 0: there are none.
+/// The following branches in this lane belong to this thread, up to the next such record. 0: no
+/// thread.
 struct thread : trace_ring::event<"branch.thread", process_field, thread_field,
                                   trace_ring::field<"process_before", std::uint32_t>,
                                   trace_ring::field<"thread_before", std::uint32_t>> {};
 
-/// How the trace is made; its first record.
+/// The settings of the trace; its first record.
 struct recording
     : trace_ring::event<"branch.recording", trace_ring::field<"source", std::string_view>,
                         trace_ring::field<"why", std::string_view>,
@@ -91,7 +92,8 @@ struct recording
                         trace_ring::field<"threshold", std::uint64_t>,  // records
                         trace_ring::field<"program", std::string_view>> {};
 
-/// From now on the bytes of the file `path` from `offset` lie at [start, end) of the process.
+/// From now on, the bytes of the file `path` from `offset` are mapped at [start, end) in the
+/// process.
 struct module : trace_ring::event<"branch.module", process_field,
                                   trace_ring::field<"start", trace_ring::address>,
                                   trace_ring::field<"end", trace_ring::address>,
@@ -100,11 +102,11 @@ struct module : trace_ring::event<"branch.module", process_field,
 /// A process has begun, or continues as another program: nothing is mapped now.
 struct process_begun : trace_ring::event<"branch.process_begun", process_field,
                                          trace_ring::field<"program", std::string_view>> {};
-/// It has ended by itself, with `status`, or by `signal`, if that is not 0.
+/// It has ended normally with `status`, or by `signal` if that is not 0.
 struct process_ended : trace_ring::event<"branch.process_ended", process_field,
                                          trace_ring::field<"status", std::int32_t>,
                                          trace_ring::field<"signal", std::int32_t>> {};
-/// Branches of this thread are missing here: `count` of them, 0 if that is not known.
+/// Branches of this thread are missing here: `count` of them; 0 if unknown.
 struct gap : trace_ring::event<"branch.gap", process_field, thread_field,
                                trace_ring::field<"count", std::uint64_t>,
                                trace_ring::field<"why", std::string_view>> {};
@@ -113,7 +115,7 @@ struct gap : trace_ring::event<"branch.gap", process_field, thread_field,
 
 inline constexpr std::size_t branch_kinds = std::tuple_size_v<event::all_taken>;
 
-/// What a report calls each kind.
+/// The name of each kind in reports.
 [[nodiscard]] constexpr std::string_view name_of(branch_kind kind) noexcept {
     constexpr std::string_view names[branch_kinds] = {
         "branch",      "conditional",   "jump",      "indirect jump",

@@ -23,7 +23,7 @@
 
 namespace branches {
 
-/// A file that lies in a process: its bytes from `offset` on at [start, end).
+/// A mapped file: its bytes from `offset` on are at [start, end).
 struct mapping {
     std::uint64_t start = 0, end = 0, offset = 0;
     std::string path;
@@ -31,16 +31,16 @@ struct mapping {
     friend bool operator==(const mapping&, const mapping&) = default;
 };
 
-/// How a trace is made.
+/// The settings of a trace.
 struct recording {
     std::string source;
     std::string why;
     std::uint64_t buffer = 0;     ///< bytes of one thread's store
-    std::uint64_t threshold = 0;  ///< records at which it is drained
+    std::uint64_t threshold = 0;  ///< number of records at which it is drained
     std::string program;
 };
 
-/// One thread's at a time; it must be the same one, as a lane is one thread's.
+/// Must always be used by the same thread, because a lane belongs to one thread.
 class branch_log {
 public:
     /// `ring_bytes`: the recorder's requested size.
@@ -53,7 +53,7 @@ public:
     branch_log(const branch_log&) = delete;
     branch_log& operator=(const branch_log&) = delete;
 
-    /// Begins, or becomes another program.
+    /// The process begins, or becomes another program.
     void process_begun(std::uint32_t process, std::string_view program) {
         processes_[process] = {std::string(program), {}};
         put<event::process_begun>(64 + program.size(), process, program);
@@ -74,12 +74,12 @@ public:
         put<event::gap>(32 + why.size(), process, thread, count, why);
     }
 
-    /// The branches that follow are of this thread.
+    /// The following branches belong to this thread.
     void of(std::uint32_t process, std::uint32_t thread) {
         if (now_ == std::pair(process, thread)) return;
         tell_thread(std::exchange(now_, {process, thread}));
     }
-    /// One taken branch, at the cost of a record.
+    /// Writes one taken branch, at the cost of a record.
     void branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
         if (since_ >= tell_after_) tell_all();
         since_ += 24;

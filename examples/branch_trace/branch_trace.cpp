@@ -39,7 +39,7 @@ using launching::signal_taker;
 
 namespace x86 = trace_ring::x86;
 
-/// Tells a person that waits how far it is: if standard error is a terminal.
+/// Shows the progress to the user, if standard error is a terminal.
 class progress {
 public:
     explicit progress(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
@@ -94,7 +94,7 @@ public:
         }
     }
 
-    /// All is read. `status` as waitpid(2) has it. The exit status.
+    /// Everything has been read. `status` is in the form of waitpid(2). Returns the exit status.
     int finish(::pid_t process, int status, const std::string& how_much) {
         writer.finish();
         log_.process_ended(static_cast<std::uint32_t>(process),
@@ -113,7 +113,8 @@ public:
     }
 
 private:
-    /// How many places have lost branches, and how to avoid it, with the options of this program.
+    /// Prints how many places have lost branches, and how to avoid this, with the options of this
+    /// program.
     void tell_gaps() const {
         if (writer.gaps() == 0) return;
         std::string text = "branches may be missing in " + std::to_string(writer.gaps()) +
@@ -147,7 +148,8 @@ public:
 int by_steps(const options& wanted, const std::string& why) {
     step_options how;
     how.follow_forks = wanted.follow_forks;
-    how.system_calls = false;  // no branches: a store that takes those of programs has none either
+    how.system_calls = false;  // no branches: a processor's store of a program's branches does not
+                               // have them either
     single_step source(wanted.command, how);
     const signal_taker taking(
         source.process(), [](void* of) { static_cast<single_step*>(of)->stop(); }, &source);
@@ -157,14 +159,14 @@ int by_steps(const options& wanted, const std::string& why) {
         trace.told.tell(source.steps(), "instructions");
     }
     const bool stopped = !source.ended();
-    trace.writer.finish();  // while there is a process to ask what lies where
+    trace.writer.finish();  // while the process still exists and its mappings can be read
     if (stopped) source.kill();
     const int exit = trace.finish(source.process(), source.status().value_or(SIGKILL),
                                   ", " + std::to_string(source.steps()) + " instructions");
     return stopped ? 128 + signal_taker::last() : exit;
 }
 
-/// Of the program's first thread, which is all that Linux's AUX area can be attached to.
+/// For the program's first thread only, because Linux's AUX area cannot be attached to more.
 int by_store(const options& wanted, launched_program& program, x86::perf_bts& source,
              const std::string& why) {
     const signal_taker taking(
@@ -183,7 +185,7 @@ int by_store(const options& wanted, launched_program& program, x86::perf_bts& so
         source.wait(milliseconds);
         source.read(take);
         trace.told.tell(trace.writer.branches(), "branches");
-        // An ended thread's event hangs up; that it is waited for is not needed before.
+        // The event of an ended thread hangs up. Waiting for the thread is not needed before that.
         if (signal_taker::second() && program.ended()) break;
     }
     while (!program.ended()) ::usleep(1000);

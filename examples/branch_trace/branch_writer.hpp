@@ -63,17 +63,18 @@ public:
         gap_in(t, gap.count, std::string(to_string(gap.cause)), gap.advice);
     }
 
-    /// What is left in the stores. To be called at the end, and whenever the trace is to be whole.
+    /// Writes what is left in the stores. To be called at the end, and whenever the trace must be
+    /// complete.
     void finish() {
         for (auto& [thread, t] : threads_) drain(*t);
     }
-    /// Taken so far: not those that begin or end a stretch.
+    /// The number of branches taken so far, without those that begin or end a part.
     [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }
     [[nodiscard]] std::size_t threads() const noexcept { return threads_.size(); }
     [[nodiscard]] std::uint64_t drains() const noexcept { return drains_; }
-    /// Places where branches are missing, or may be.
+    /// The number of places where branches are missing, or may be missing.
     [[nodiscard]] std::uint64_t gaps() const noexcept { return gaps_; }
-    /// Of all gaps, the advice that asks for the most; empty: none has one.
+    /// The advice with the largest requirement of all gaps; empty: no gap has an advice.
     [[nodiscard]] const std::optional<x86::loss_advice>& advice() const noexcept { return advice_; }
 
 private:
@@ -84,11 +85,11 @@ private:
     struct traced {
         std::uint32_t process = 0, thread = 0;
         std::unique_ptr<any_store> store;
-        std::uint64_t known_start = 0, known_size = 0;  ///< the code where it was last
+        std::uint64_t known_start = 0, known_size = 0;  ///< the code where the thread was last
     };
     struct process_code {
         std::vector<mapping> maps;
-        std::set<std::uint64_t> unknown;  ///< pages in which there was no code when one looked
+        std::set<std::uint64_t> unknown;  ///< pages that contained no code at the last look
     };
 
     [[nodiscard]] traced& of(std::uint32_t thread) {
@@ -116,7 +117,8 @@ private:
     void begin(traced& t) {
         if (!std::visit([](auto& store) { return store.fresh(); }, *t.store)) {
             finish();
-            t.process = branches::process_of(t.thread);  // the number may be another one's now
+            t.process = branches::process_of(t.thread);  // the number may now belong to another
+                                                         // process
             begin_process(t.process);
             make_store(t);
         }
@@ -128,7 +130,8 @@ private:
         look(process);
     }
 
-    /// Whose code is at `address` is in the trace, before the branch that goes there.
+    /// Ensures that the trace has the mapping of the code at `address` before the branch that goes
+    /// there.
     void know(traced& t, std::uint64_t address) {
         if (address - t.known_start < t.known_size) return;
         const auto find = [&] {
@@ -149,7 +152,7 @@ private:
     }
     void look(std::uint32_t process) {
         auto maps = read_code_maps(process);
-        if (maps.empty()) return;  // it is gone
+        if (maps.empty()) return;  // the process no longer exists
         auto& known = processes_[process];
         if (maps == known.maps) return;
         for (const auto& each : maps) {

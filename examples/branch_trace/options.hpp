@@ -19,13 +19,14 @@ using launching::failed;
 
 struct options {
     source from = source::automatic;
-    std::size_t buffer = std::size_t{64} << 10;      ///< bytes of each thread's store
+    std::size_t buffer = std::size_t{64} << 10;      ///< size of each thread's store, in bytes
     std::uint64_t threshold = 0;                     ///< records; 0: when the buffer is half full
-    std::size_t aux = std::size_t{4} << 20;          ///< bytes of the kernel's AUX area, for bts
+    std::size_t aux = std::size_t{4} << 20;          ///< size of the kernel's AUX area, in bytes,
+                                                     ///< for bts
     std::uint32_t aux_watermark = 0;                 ///< bytes; 0: half of the area
-    std::size_t aux_events = std::size_t{64} << 10;  ///< bytes of the ring of events about it
+    std::size_t aux_events = std::size_t{64} << 10;  ///< size of the ring of its events, in bytes
     std::string output = "branch.trace";
-    std::uint64_t size = std::uint64_t{64} << 20;  ///< of the trace
+    std::uint64_t size = std::uint64_t{64} << 20;  ///< size of the trace
     bool follow_forks = false;
     bool quiet = false;
     std::vector<std::string> command;

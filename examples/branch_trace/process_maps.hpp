@@ -26,7 +26,7 @@ namespace branches {
     return "/proc/" + std::to_string(process) + "/" + std::string(what);
 }
 
-/// The mappings that hold code, by address; none if the process is gone.
+/// The mappings that contain code, by address; empty if the process no longer exists.
 [[nodiscard]] inline std::vector<mapping> read_code_maps(std::uint32_t process) {
     std::vector<mapping> all;
     std::ifstream in(proc(process, "maps"));

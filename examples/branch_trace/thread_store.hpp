@@ -94,8 +94,8 @@ public:
         threshold_ = at;
     }
 
-    /// One taken branch. True: the threshold is reached, which is when a processor interrupts.
-    /// Where there is no room it is refused, and counted.
+    /// Stores one taken branch. True: the threshold is reached, at which a processor would
+    /// interrupt. Without room, the branch is refused and counted.
     bool store(branch_kind kind, std::uint64_t from, std::uint64_t to) noexcept {
         auto& bts = area_.bts;
         if (bts.index >= bts.maximum) {
@@ -114,7 +114,7 @@ public:
         const auto kind = static_cast<unsigned>(record.flags >> kind_shift & 0xFFU);
         return kind < branch_kinds ? static_cast<branch_kind>(kind) : branch_kind::unknown;
     }
-    /// Nothing was ever stored.
+    /// Nothing has been stored yet.
     [[nodiscard]] bool fresh() const noexcept { return fresh_; }
     [[nodiscard]] bool empty() const noexcept { return stored() == 0 && lost_.total() == 0; }
     [[nodiscard]] const trace_ring::x86::ds_area<Model>& area() const noexcept { return area_; }
@@ -144,19 +144,19 @@ public:
         for (const record_type& record : what.records_) visit(record);
         return what.records_.size();
     }
-    /// What was refused came after all that is stored.
+    /// Refused branches came after all stored ones.
     [[nodiscard]] trace_ring::loss_counts rest() noexcept {
         if (const std::uint64_t lost = lost_.total(); lost != 0) advice_ = advise(lost);
         return std::exchange(lost_, {});
     }
-    /// How to avoid the newest loss; empty: there was none.
+    /// The advice for the newest loss; empty: there was none.
     [[nodiscard]] const std::optional<trace_ring::x86::loss_advice>& advice() const noexcept {
         return advice_;
     }
 
 private:
     static constexpr unsigned kind_shift = 8;
-    // The buffer on a cache line, as is advised.
+    // The buffer begins on a cache line, as recommended.
     static constexpr std::size_t area_bytes =
         (sizeof(trace_ring::x86::ds_area<Model>) + 63) / 64 * 64;
 

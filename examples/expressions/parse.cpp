@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The grammar. In a file of its own: it takes long to compile.
+/// The grammar. It is a separate file because it takes long to compile.
 
 #include "parse.hpp"
 
@@ -728,8 +728,8 @@ void refuse_oversized(std::string_view text, std::size_t most) {
         throw mistake{most, 1, "longer than " + std::to_string(most) + " bytes"};
 }
 
-/// Throws what a condition on records cannot have, as its records have no memory behind them. An
-/// element of an array has its number at once.
+/// Throws what a condition on records cannot have, as its records have no memory behind them. The
+/// index of an array element is a number in the text.
 void make_condition(expression& all) {
     const auto refuse = [&all](const std::string& what) {
         throw mistake{all.column, all.length, what + ", which is for trace clauses"};
@@ -835,7 +835,7 @@ std::variant<script, mistake> parse_script(std::string_view text) try {
             const char* const comment = at;
             if (*at == '#' || *at == '/') skip();
             if (at == end) break;
-            if (at != comment) --at;  // the last character of what was skipped
+            if (at != comment) --at;  // the last skipped character
         }
         throw misplaced(text, from, "a declaration that ends with ';'");
     };

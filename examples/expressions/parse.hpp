@@ -11,8 +11,8 @@
 /// @code
 ///   @@uft:*:libc.so.6:malloc:entry when arg0 > 4096 and comm == "shop" { capture(arg0, ustack); }
 /// @endcode
-/// From what binds loosest to what binds closest, in conditions on records:
-/// | operators | of what |
+/// Operators of conditions on records, the loosest first:
+/// | operators | operands |
 /// |---|---|
 /// | `or`, `\|\|` | conditions |
 /// | `and`, `&&` | conditions |
@@ -25,8 +25,8 @@
 /// | `-` | a number |
 /// | `name[2]` | an array's element |
 ///
-/// In clauses the ranks are C's, and comparisons are numbers, 0 or 1:
-/// | operators | of what |
+/// In clauses the precedence is C's, and comparisons are numbers, 0 or 1:
+/// | operators | operands |
 /// |---|---|
 /// | `or`, `\|\|` | numbers: all but 0 hold |
 /// | `and`, `&&` | numbers |
@@ -45,9 +45,9 @@
 ///
 /// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
 /// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
-/// Names are of fields (NAME, or EVENT.NAME of one event alone), or of what
-/// reduce/where/expression/names.hpp lists; in `` they are of fields whatever they are. From # to
-/// the end of a line, and between /* and */, are comments.
+/// A name is a field (NAME, or EVENT.NAME for one event only), or one of the list in
+/// trace_reduce/where/names.hpp; a name in `` is always a field. Comments go from # to the end of
+/// the line, or are between /* and */.
 
 #include <cstddef>
 #include <optional>

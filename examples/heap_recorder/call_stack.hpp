@@ -3,17 +3,18 @@
 #pragma once
 
 /// @file
-/// The call stack of an allocation, in tens of nanoseconds and without a fault.
+/// The call stack of an allocation, in tens of nanoseconds and without a page fault.
 ///
-/// Four ways, as most code has no frame pointers and the general unwinder takes microseconds:
-/// - tables: by .eh_frame, whose rule for an address is looked up once and then kept in a small
+/// There are four ways, because most code has no frame pointers and the general unwinder takes
+/// microseconds:
+/// - tables: by .eh_frame; the rule for an address is looked up once and then cached in a small
 ///   table. The default where it is implemented (x86-64 and i386).
 /// - frame:  by frame pointers. The default on other machines, whose compilers keep them.
-/// - unwind: by the compiler's unwinder: slow, and knows every case.
+/// - unwind: by the compiler's unwinder: slow, but handles every case.
 /// - none:   no stack at all.
-/// The first two read only between the stack pointer and the end of the thread's stack; on a stack
-/// that is not the thread's own (a coroutine's, a signal handler's), only to the end of the page.
-/// No way takes a lock.
+/// The first two read only between the stack pointer and the end of the thread's stack. On a stack
+/// other than the thread's own (a coroutine's, a signal handler's), they read only to the end of
+/// the page. All of them take no lock.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -78,13 +79,14 @@ struct frame_registers {
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(void*), \
         *static_cast<const std::uintptr_t*>(__builtin_frame_address(0))})
 
-/// What one thread may read of its stack.
+/// The part of its stack that a thread may read.
 struct stack_range {
     std::uintptr_t low = 0, high = 0;
 };
 
-/// The mapping that holds `at`, by /proc/self/maps; empty if that cannot be read. System calls
-/// only, no cancellation point, and little stack: it runs within an allocation, on any stack.
+/// The mapping that contains `at`, from /proc/self/maps; empty if that cannot be read. Makes only
+/// system calls, is not a cancellation point, and uses little stack, because it runs within an
+/// allocation, on any stack.
 [[nodiscard]] inline stack_range mapping_of(std::uintptr_t at) noexcept {
     const auto file =
         static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
@@ -118,13 +120,12 @@ struct stack_range {
     return found;
 }
 
-/// The calling thread's stack; one that nothing is in if it is not known. Takes no lock and
-/// allocates nothing: pthread_getattr_np, whose lock the thread may hold when it allocates, would
-/// do both.
+/// The calling thread's stack; an empty range if it is unknown. Takes no lock and allocates
+/// nothing. pthread_getattr_np would do both, and the thread may hold its lock while it allocates.
 [[nodiscard]] inline stack_range stack_of_this_thread() noexcept {
     if (::syscall(SYS_gettid) == ::getpid()) {
-        // What lies within the limit below the stack's end is kept free by the kernel for the stack
-        // to grow into.
+        // The kernel keeps the range below the stack's end free, up to the limit, so that the stack
+        // can grow.
         const auto high = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
         rlimit limit{};
         if (::getrlimit(RLIMIT_STACK, &limit) != 0) return {0, 1};
@@ -132,19 +133,19 @@ struct stack_range {
         const auto bytes = static_cast<std::uintptr_t>(std::min(limit.rlim_cur, most));
         return {high > bytes ? high - bytes : 0, high};
     }
-    // glibc keeps a thread's own data, which pthread_self points at, at the top of its stack.
+    // glibc keeps a thread's own data, to which pthread_self points, at the top of its stack.
     const auto top = static_cast<std::uintptr_t>(::pthread_self());
     const stack_range mapping = mapping_of(top);
     return mapping.high == 0 ? stack_range{0, 1} : stack_range{mapping.low, top};
 }
 
-/// `OnObject` is called with the dl_find_object of an address that was not seen before.
+/// `OnObject` is called with the dl_find_object of each new object.
 template <class OnObject>
 class stack_walker {
 public:
     constexpr explicit stack_walker(OnObject on_object) noexcept : on_object_(on_object) {}
 
-    /// Fills `out` from the innermost frame outwards and returns how many.
+    /// Fills `out` from the innermost frame outwards and returns the number of frames.
     [[nodiscard]] std::size_t walk(unwind_by way, const frame_registers& from,
                                    const stack_range& stack, trace_ring::address* out,
                                    std::size_t depth) noexcept {
@@ -161,7 +162,7 @@ public:
         return 0;
     }
 
-    /// Forgets every rule: code was unloaded, and other code may take its place.
+    /// Drops every rule: code was unloaded, and other code may take its place.
     void forget() noexcept {
         for (auto& word : kept_) {
             // relaxed: a rule that is read a moment longer is of code that is not running
@@ -221,7 +222,7 @@ private:
                     cfa = read(at.fp + offset);
                     break;
             }
-            // Frames only get older, upwards.
+            // Callers' frames are always further up.
             if (cfa <= at.sp || !readable(cfa - sizeof cfa, in)) return n;
             std::uintptr_t fp = at.fp;
             if (rule.fp != frame_rule::saved::unchanged) {
@@ -259,10 +260,11 @@ private:
         return u.n;
     }
 
-    /// Cached knowledge about return addresses. Each entry is one word, which any thread may
-    /// replace at any time. A collision costs only a look-up.
+    /// Cached rules for return addresses. Each entry is one word, which any thread may replace at
+    /// any time. A collision costs only a look-up.
     [[nodiscard]] found look_up(std::uintptr_t pc) noexcept {
-        // Odd, so that different addresses have different products: place and tag are the address.
+        // Odd, so that different addresses have different products: place and tag together are the
+        // address.
         constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
         const std::uint64_t product = (pc * odd) & address_mask;
         auto& word = kept_[static_cast<std::size_t>(product >> tag_bits)];
@@ -280,7 +282,8 @@ private:
 
     [[nodiscard]] found find(std::uintptr_t pc) noexcept {
         dl_find_object object{};
-        auto* const inside = reinterpret_cast<void*>(pc - 1);  // in the call, not after it
+        auto* const inside = reinterpret_cast<void*>(pc - 1);  // an address inside the call, not
+                                                               // after it
         if (pc == 0 || ::_dl_find_object(inside, &object) != 0) return {};
         on_object_(object);
         return {find_frame_rule(pc - 1, object), true};

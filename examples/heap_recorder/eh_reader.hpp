@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Reading the numbers of .eh_frame: fixed ones, those of variable length, and encoded pointers.
+/// @file Reads the numbers of .eh_frame: fixed ones, variable-length ones, and encoded pointers.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace heap::impl {
 
-/// Reads bytes that may be anything, but lie in memory: never past `end`.
+/// Reads arbitrary bytes in memory, never past `end`.
 class eh_reader {
 public:
     constexpr eh_reader(const std::uint8_t* at, const std::uint8_t* end) noexcept
@@ -49,7 +48,7 @@ public:
             }
         }
     }
-    /// A number in one of the pointer encodings, without what it is relative to.
+    /// A number in one of the pointer encodings, before its base is added.
     [[nodiscard]] std::uint64_t encoded(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0FU) {
             case 0x00:
@@ -82,7 +81,7 @@ public:
             at_ += bytes;
         }
     }
-    /// The next `bytes`, apart.
+    /// The next `bytes` as a separate reader.
     [[nodiscard]] eh_reader part(std::uint64_t bytes) noexcept {
         const std::uint8_t* const from = at_;
         skip(bytes);

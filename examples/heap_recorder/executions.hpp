@@ -50,7 +50,7 @@ struct next_executions {
     }
 };
 
-/// Whether an environment names a library of this name among those to be preloaded.
+/// Whether an environment preloads a library with this name.
 [[nodiscard]] inline bool preloads(char* const* environment, std::string_view library) noexcept {
     constexpr std::string_view name = "LD_PRELOAD=";
     for (; environment != nullptr && *environment != nullptr; ++environment) {
@@ -60,7 +60,7 @@ struct next_executions {
     return false;
 }
 
-/// A program that is about to be executed, by its path: `name` itself, or where execvp finds it.
+/// The path of a program that is about to be executed: `name` itself, or where execvp finds it.
 class executed_path {
 public:
     executed_path(const char* name, bool by_search) noexcept : name_(name) {
@@ -71,7 +71,7 @@ public:
         }
         path_ = full_.absolute(name);
     }
-    /// What a descriptor is open on, or a path that is relative to it.
+    /// The file that a descriptor is open on, or a path relative to it.
     executed_path(int directory, const char* name) noexcept : name_(name) {
         if (*name == '/' || directory == AT_FDCWD) {
             path_ = full_.absolute(name);
@@ -93,7 +93,7 @@ public:
         path_ = {to, length};
     }
 
-    /// Ends with a zero; empty: not found, so it will not be executed.
+    /// Zero-terminated; empty: not found, so it will not be executed.
     [[nodiscard]] std::string_view path() const noexcept { return path_; }
     [[nodiscard]] bool is_there() const noexcept {
         return !path_.empty() && ::access(path_.data(), X_OK) == 0;

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// How to get from a frame to its caller's, for one address in the code: what the compiler left in
-/// .eh_frame (DWARF 5, 6.4: call frame information), reduced to what stack walking needs.
+/// Finds the caller's frame for one address in the code, from the compiler's .eh_frame (DWARF 5,
+/// 6.4: call frame information), reduced to what stack walking needs.
 ///
-/// Of the registers only the stack pointer and the frame pointer are followed. Nearly all code can
-/// be walked so; where the tables ask for more (a frame found through another register, a signal
-/// frame), the rule says stop and the stack ends there.
+/// Only the stack pointer and the frame pointer are tracked. This suffices for nearly all code. If
+/// the tables need more (a frame found through another register, a signal frame), the rule is
+/// `stop`, and the stack ends there.
 
 #include <dlfcn.h>
 
@@ -22,8 +22,8 @@
 
 namespace heap {
 
-/// The caller's frame begins at the CFA: a register plus an offset, or the word that lies there.
-/// The return address lies just below the CFA.
+/// The caller's frame begins at the CFA: a register plus an offset, or the word stored there. The
+/// return address is just below the CFA.
 struct frame_rule {
     enum class base : std::uint8_t {
         stop,         ///< the walk ends here: the outermost frame, or one that cannot be followed
@@ -33,8 +33,8 @@ struct frame_rule {
     };
     enum class saved : std::uint8_t {
         unchanged,  ///< the caller's frame pointer is still in its register
-        below_cfa,  ///< it lies at CFA - fp_words words
-        at_frame,   ///< it lies where the frame pointer points
+        below_cfa,  ///< it is stored at CFA - fp_words words
+        at_frame,   ///< it is stored where the frame pointer points
     };
     base cfa = base::stop;
     saved fp = saved::unchanged;
@@ -54,12 +54,12 @@ inline constexpr unsigned dwarf_fp = 5, dwarf_sp = 4, dwarf_ra = 8;
 inline constexpr unsigned dwarf_fp = ~0U, dwarf_sp = ~0U, dwarf_ra = ~0U;  // no tables read here
 #endif
 
-/// What an FDE or CIE's instructions have said so far.
+/// The state that an FDE's or CIE's instructions have described so far.
 struct frame_state {
     frame_rule::base cfa = frame_rule::base::stop;
     std::int64_t offset = 0;
-    // Where the two registers of the caller are, as CFA + bytes; `usual` false: it cannot be
-    // followed.
+    // The places of the caller's two registers, as CFA + bytes. If `usual` is false, they cannot be
+    // tracked.
     bool fp_saved = false, fp_at_frame = false, fp_usual = true;
     std::int64_t fp_at = 0;
     bool ra_saved = false, ra_usual = true;
@@ -102,7 +102,7 @@ struct frame_cie {
                 break;
             case 'P': {
                 const auto encoding = cie.take<std::uint8_t>();
-                if (encoding == 0x50) return std::nullopt;  // aligned: nobody writes it
+                if (encoding == 0x50) return std::nullopt;  // aligned: never written by compilers
                 (void)cie.encoded(encoding);
                 break;
             }
@@ -134,7 +134,7 @@ struct frame_expression {
     return made;
 }
 
-/// Runs instructions until they describe `pc`; false: something in them is not understood.
+/// Runs instructions until they describe `pc`. Returns false if an instruction is not supported.
 [[nodiscard]] inline bool run(const frame_cie& cie, eh_reader r, std::uintptr_t location,
                               std::uintptr_t pc, const frame_state& initial,
                               frame_state& s) noexcept {
@@ -153,7 +153,9 @@ struct frame_expression {
     };
     const auto keep = [&](std::uint64_t reg) {
         if (reg == dwarf_fp) s.fp_saved = s.fp_at_frame = false, s.fp_usual = true;
-        if (reg == dwarf_ra) s.ra_usual = false;  // in its own register: not on this machine
+        if (reg == dwarf_ra)
+            s.ra_usual = false;  // in a different register: does not occur on this
+                                 // machine
     };
     const auto restore = [&](std::uint64_t reg) {
         if (reg == dwarf_fp) {
@@ -209,7 +211,7 @@ struct frame_expression {
                 break;
             case 0x07:
                 lose(r.uleb());
-                break;  // undefined: of the return address, the outermost
+                break;  // undefined for the return address: the outermost frame
             case 0x08:
                 keep(r.uleb());
                 break;    // same_value
@@ -306,9 +308,9 @@ struct frame_expression {
 
 }  // namespace impl
 
-/// The rule for the frame that `pc` is executing in, from the tables of `object`, which holds it.
-/// For a return address pass the address less one: the call may be a function's last instruction.
-/// Takes no lock, allocates nothing, reads only the object's own mapping.
+/// The rule for the frame in which `pc` executes, from the tables of `object`, which contains it.
+/// For a return address pass the address minus one, because the call may be a function's last
+/// instruction. Takes no lock, allocates nothing, and reads only the object's mapping.
 [[nodiscard]] inline frame_rule find_frame_rule(std::uintptr_t pc,
                                                 const dl_find_object& object) noexcept {
     using impl::eh_reader;
@@ -333,7 +335,7 @@ struct frame_expression {
         std::memcpy(&relative, rows + i * 8 + column * 4, sizeof relative);
         return reinterpret_cast<std::uintptr_t>(header) + static_cast<std::uintptr_t>(relative);
     };
-    std::size_t first = 0, last = count;  // the last row that does not begin after pc
+    std::size_t first = 0, last = count;  // finds the last row that does not begin after pc
     while (last - first > 1) {
         const std::size_t middle = first + (last - first) / 2;
         (row(middle, 0) <= pc ? first : last) = middle;

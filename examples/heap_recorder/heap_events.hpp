@@ -26,13 +26,13 @@ using call_stack = std::span<const trace_ring::address>;
 using size_field = trace_ring::field<"size", std::uint64_t>;    // requested bytes
 using count_field = trace_ring::field<"count", std::uint64_t>;  // elements of `size` bytes
 using address_field = trace_ring::field<"address", trace_ring::address>;  // the result; 0: failed
-using old_field = trace_ring::field<"old", trace_ring::address>;          // what realloc was given
+using old_field = trace_ring::field<"old", trace_ring::address>;          // the argument of realloc
 using alignment_field = trace_ring::field<"alignment", std::uint64_t>;
 using stack_field = trace_ring::field<"stack", call_stack>;
 
 namespace event {
 
-// Counted, so that the totals of calls are there even where records were lost.
+// Counted, so that the totals of calls are correct even if records were lost.
 template <trace_ring::literal Name, class... Fields>
 struct call : trace_ring::event<Name, Fields...> {
     static constexpr bool counted = true;
@@ -44,7 +44,7 @@ struct realloc : call<"realloc", old_field, size_field, address_field, stack_fie
 struct reallocarray
     : call<"reallocarray", old_field, count_field, size_field, address_field, stack_field> {};
 struct free : call<"free", address_field, stack_field> {};
-/// Without stacks a record of fixed length is enough, which takes half the time.
+/// Without stacks, a record of fixed length is enough, and takes half the time.
 struct free_alone : call<"free", address_field> {};
 struct free_sized : call<"free_sized", address_field, stack_field> {};
 struct free_sized_alone : call<"free_sized", address_field> {};
@@ -57,7 +57,8 @@ struct aligned_alloc
 struct memalign : call<"memalign", alignment_field, size_field, address_field, stack_field> {};
 struct valloc : call<"valloc", size_field, address_field, stack_field> {};
 struct pvalloc : call<"pvalloc", size_field, address_field, stack_field> {};
-/// Each form of operator new, of one object or an array. One that throws has the address 0, too.
+/// Each form of operator new, for one object or an array. A call that throws also has the address
+/// 0.
 struct operator_new : call<"new", size_field, address_field, stack_field> {};
 struct operator_new_aligned
     : call<"new_aligned", alignment_field, size_field, address_field, stack_field> {};
@@ -68,25 +69,26 @@ struct operator_delete_alone : call<"delete", address_field> {};
 /// Recorded before the first record whose stack points into it.
 using trace_ring::instrument::module;
 
-/// fork() is about to be called: what is live now is what the child inherits. The child's first
-/// record is `forked` with the same number.
+/// fork() is about to be called: the child inherits the live blocks. The child's first record is
+/// `forked` with the same number.
 struct fork : trace_ring::event<"fork", trace_ring::field<"number", std::uint64_t>> {};
 struct forked : trace_ring::event<"forked", trace_ring::field<"number", std::uint64_t>> {};
 
-/// How this process image is recorded; its first record. `unrecorded` are calls that other threads
-/// made while the first one still set the recorder up.
+/// How this process image is recorded; its first record. `unrecorded` counts calls by other threads
+/// while the first one was setting up the recorder.
 struct recording : trace_ring::event<"recording", trace_ring::field<"unwind", std::string_view>,
                                      trace_ring::field<"depth", std::uint32_t>,
                                      trace_ring::field<"limit", std::uint64_t>> {};
 struct unrecorded : trace_ring::event<"unrecorded", trace_ring::field<"calls", std::uint64_t>> {};
 
-/// `object` was loaded so that its calls of `functions` (names, with commas) go elsewhere. Recorded
-/// at dlclose, or at the end of the program.
+/// `object` was loaded so that its calls of `functions` (names, separated by commas) go elsewhere.
+/// Recorded at dlclose, or at the end of the program.
 struct bypassing : trace_ring::event<"bypassing", trace_ring::field<"functions", std::string_view>,
                                      trace_ring::field<"object", std::string_view>> {};
 
-/// `process` is about to execute `file`, or has been started with it; 0: which process is not
-/// known. Why that will not be recorded, or empty. If it fails the thread's next record says so.
+/// `process` is about to execute `file`, or has been started with it; 0: unknown process. The
+/// reason why it will not be recorded, or empty. If the execution fails, the thread's next record
+/// reports this.
 struct exec : trace_ring::event<"exec", trace_ring::field<"process", std::uint32_t>,
                                 trace_ring::field<"file", std::string_view>,
                                 trace_ring::field<"obstacle", std::string_view>> {};

@@ -52,7 +52,7 @@
 #include "recordable.hpp"
 #include "settings.hpp"
 
-// This library's own code lies between the two: what is called from there is the recorder's.
+// This library's own code is between the two: calls from there are the recorder's.
 extern "C" {
 [[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's names
 [[gnu::visibility("hidden")]] extern const char _etext[];        // NOLINT
@@ -61,8 +61,8 @@ extern "C" {
 namespace heap {
 namespace {
 
-/// What one thread is at. The two marks are frame addresses: a call from a frame further up cannot
-/// be inside the marked one, which was left by longjmp.
+/// The state of one thread. The two marks are frame addresses: a call from a frame further up
+/// cannot be inside the marked one, which was left by longjmp.
 struct thread_state {
     std::uintptr_t own = 0;     // in the recorder's own work
     std::uintptr_t inside = 0;  // in the allocator
@@ -103,8 +103,8 @@ private:
     return pc - begin < reinterpret_cast<std::uintptr_t>(_etext) - begin;
 }
 
-/// Is this call the recorder's own? What the allocator calls while it serves the program is not,
-/// though it may seem to come from here: glibc's reallocarray jumps to realloc.
+/// Whether this call is the recorder's own. Calls by the allocator while it serves the program are
+/// not, though they may seem to come from here: glibc's reallocarray jumps to realloc.
 [[nodiscard]] bool is_own(const frame_registers& caller) noexcept {
     return is_within(here.own, caller) ||
            (is_own_code(caller.pc) && !is_within(here.inside, caller));
@@ -121,7 +121,7 @@ constinit trace_ring::atomic<int> stage_now{static_cast<int>(stage::unset)};
 
 alignas(trace_ring::recorder) constinit std::byte recorder_storage[sizeof(trace_ring::recorder)]{};
 
-// Not destroyed: it records until the process is gone.
+// Not destroyed: it records until the process ends.
 [[nodiscard]] trace_ring::recorder& recorder() noexcept {
     return *std::launder(reinterpret_cast<trace_ring::recorder*>(recorder_storage));
 }
@@ -134,10 +134,11 @@ constinit std::size_t free_depth = default_free_depth;
 constinit trace_ring::atomic<std::uint64_t> unrecorded_calls{0};
 constinit trace_ring::atomic<std::uint64_t> forks{0};
 
-/// The objects that were recorded, by where they begin: open addressing, entries come by swap.
+/// The objects that were recorded, by their start: open addressing, with entries added by
+/// compare-and-swap.
 class object_set {
 public:
-    /// True once for each object, to one caller.
+    /// Returns true once for each object, to one caller.
     [[nodiscard]] bool add(std::uintptr_t start) noexcept {
         std::size_t at = place(start);
         for (std::size_t tries = 0; tries < count; ++tries, at = (at + 1) % count) {
@@ -148,9 +149,9 @@ public:
             }
             if (expected == start) return false;
         }
-        return true;  // full: recorded more than once, which does no harm
+        return true;  // full: recorded more than once, which is harmless
     }
-    /// Takes out those of which `gone` is true.
+    /// Removes those for which `gone` is true.
     template <class Gone>
     void remove_if(Gone gone) noexcept {
         for (auto& each : starts_) {
@@ -221,7 +222,7 @@ void record_object(const dl_find_object& object, std::string_view path) noexcept
                                      build_id(start, end, map.l_addr), path);
 }
 
-/// Records an object that was not recorded yet.
+/// Records an object that was not recorded before.
 [[gnu::cold]] void note_object(const dl_find_object& object) noexcept {
     if (!objects.add(reinterpret_cast<std::uintptr_t>(object.dlfo_map_start))) return;
     const int kept = errno;
@@ -242,7 +243,7 @@ constinit stack_walker<note_new_object> walker{note_new_object{}};
 void before_fork() noexcept {
     if (!is_recording()) return;
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
-    here.fork_number = forks.fetch_add(1, trace_ring::relaxed) + 1;  // relaxed: a number
+    here.fork_number = forks.fetch_add(1, trace_ring::relaxed) + 1;  // relaxed: only a number
     recorder().record<event::fork>(here.fork_number);
 }
 
@@ -252,9 +253,8 @@ void in_child() noexcept {
     recorder().record<event::forked>(here.fork_number);
 }
 
-/// Makes the trace file. An image that comes by exec has its predecessor's process id, so a file of
-/// that name may be there already: then a counter goes before the extension.
-/// Its name.
+/// Makes the trace file, and returns its name. An image started by exec has its predecessor's
+/// process id, so a file with that name may exist: then a counter is inserted before the extension.
 [[nodiscard]] std::string make_recorder(const settings& wanted) {
     for (unsigned count = 0;; ++count) {
         const std::string file = numbered(wanted.file, count);
@@ -264,7 +264,7 @@ void in_child() noexcept {
         try {
             trace_ring::recorder_options options;
             options.file = file;
-            options.size = std::uint64_t{1} << 20;  // most programs of a build are small
+            options.size = std::uint64_t{1} << 20;  // most programs in a build are small
             options.step = std::uint64_t{8} << 20;
             options.limit = wanted.limit;
             options.full = trace_ring::full_mode::extend_then_discard;
@@ -277,13 +277,13 @@ void in_child() noexcept {
     }
 }
 
-/// A function that another object has before the recorder: calls of it are not seen.
+/// A function that another object provides before the recorder: calls of it are not seen.
 struct passed_function {
     std::string name, object;
 };
 
-/// The program's free, if it is none that comes here: for what the C library allocated for the
-/// recorder by the program's malloc.
+/// The program's free, unless it is the recorder's: for blocks that the C library allocated for the
+/// recorder with the program's malloc.
 using free_function = void (*)(void*);
 constinit free_function free_of_program = nullptr;
 
@@ -314,7 +314,7 @@ constinit std::uintptr_t found_first[recorded_functions]{};
         if (is_own_code(reinterpret_cast<std::uintptr_t>(first)) ||
             ::dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
             static_cast<const ElfW(Sym)*>(symbol)->st_shndx == SHN_UNDEF) {
-            return;  // the recorder's, or a program's way to it
+            return;  // the recorder's, or the program's stub for it
         }
         if (function.name() == next.free.name()) {
             free_of_program = reinterpret_cast<free_function>(first);
@@ -324,7 +324,7 @@ constinit std::uintptr_t found_first[recorded_functions]{};
     static_cast<void>(next.set_new_handler.get());
     static_cast<void>(next.get_new_handler.get());
     next_program.find();
-    static_cast<void>(::dlerror());  // what was not found is nothing to the program
+    static_cast<void>(::dlerror());  // failed look-ups must not be visible to the program
     return passed;
 }
 
@@ -339,7 +339,7 @@ void tell(const std::vector<passed_function>& passed) {
     complain({passed.back().object, " has its own ", names, ": calls of them are not recorded"});
 }
 
-/// Tells heap-record which file this process records to: "PID PATH" and a zero.
+/// Reports to heap-record the file of this process: "PID PATH" and a zero.
 void add_to_list(const std::string& list, const std::string& made) {
     const path_room room;
     std::string entry = std::to_string(::getpid()) + ' ';
@@ -354,8 +354,8 @@ void add_to_list(const std::string& list, const std::string& made) {
     }
 }
 
-// Decided at set-up. The name is empty if LD_PRELOAD is not what preloads this library: then a
-// program without it may have it, too.
+// Decided at set-up. The name is empty if LD_PRELOAD does not preload this library: then a program
+// without LD_PRELOAD may load it, too.
 constinit const char* own_name = "";
 
 void find_own_name(std::string_view preload) noexcept {
@@ -421,8 +421,8 @@ void find_own_name(std::string_view preload) noexcept {
         errno = kept;
         return reached == stage::ready;
     }
-    // Only a thread that some constructor started before ours ran can get here. It does not wait
-    // for ever: it may hold what set-up needs.
+    // Only a thread started by a constructor that ran before ours can get here. It does not wait
+    // forever, because it may hold what set-up needs.
     for (int tries = 0; now == static_cast<int>(stage::setting_up); ++tries) {
         if (tries == 10'000) {
             unrecorded_calls.fetch_add(1, trace_ring::relaxed);  // relaxed: a counter
@@ -439,7 +439,7 @@ void find_own_name(std::string_view preload) noexcept {
            (stage_now.load(trace_ring::acquire) != static_cast<int>(stage::untraced) && begin());
 }
 
-/// A program that never allocates has a trace, too; and set-up comes before any thread.
+/// A program that never allocates also has a trace, and set-up comes before any thread.
 [[gnu::constructor]] void start() {
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
     static_cast<void>(is_ready());
@@ -449,7 +449,7 @@ void find_own_name(std::string_view preload) noexcept {
 
 constinit object_set bypassing;
 
-/// Records which of the functions an object calls elsewhere, once.
+/// Records once which functions an object calls elsewhere.
 void note_bypass(const char* path, std::uintptr_t bias, const ElfW(Dyn) * dynamic) {
     std::string names;
     each_function_called(dynamic, bias,
@@ -467,8 +467,8 @@ void note_bypass(const char* path, std::uintptr_t bias, const ElfW(Dyn) * dynami
                              if (::_dl_find_object(reinterpret_cast<void*>(where), &object) != 0)
                                  return;
                              const link_map& map = *object.dlfo_link_map;
-                             // The dynamic linker has not been asked; or what the program itself
-                             // has (passed_by).
+                             // The dynamic linker has not resolved it; or it is the program's own
+                             // (passed_by).
                              if ((where != own_function && map.l_ld == dynamic) || where == first)
                                  return;
                              const std::string readable = readable_name(name);
@@ -520,7 +520,7 @@ void record_exec(::pid_t process, const executed_path& program, const char* obst
                                    std::string_view(obstacle == nullptr ? "" : obstacle));
     errno = kept;
 }
-/// A call that executes a program in this process.
+/// A call that replaces this process's program.
 [[gnu::noinline]] void note_exec(const executed_path& program, char* const* environment) noexcept {
     if (!is_recording()) return;
     const int kept = errno;
@@ -529,7 +529,7 @@ void record_exec(::pid_t process, const executed_path& program, const char* obst
     }
     errno = kept;
 }
-/// It has come back, so it has failed; returns what it does.
+/// The call has returned, so it has failed. Returns its result.
 int note_exec_failed(int result) noexcept {
     const int kept = errno;
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
@@ -538,7 +538,7 @@ int note_exec_failed(int result) noexcept {
     return result;
 }
 
-/// A call that executes one in a new process. What it will say is found out before it.
+/// A call that executes a program in a new process. The obstacle is determined before the call.
 class started_program {
 public:
     started_program(const char* name, bool by_search, char* const* environment) noexcept
@@ -549,7 +549,7 @@ public:
     void record(::pid_t process) const noexcept {
         if (is_recording()) record_exec(process, program_, obstacle_);
     }
-    /// Of one whose process is not known: only if it will not be recorded.
+    /// For a process whose id is unknown: only if it will not be recorded.
     void record_obstacle() const noexcept {
         if (obstacle_ != nullptr) record(0);
     }
@@ -559,7 +559,7 @@ private:
     const char* obstacle_;
 };
 
-/// The words of execl and its like, up to the null, on the stack, as the C library does it.
+/// The arguments of execl and similar, up to the null, on the stack, as in the C library.
 #define HEAP_WORDS(LIST, FIRST)                                                                   \
     std::size_t count = 1;                                                                        \
     va_list counted;                                                                              \
@@ -584,8 +584,8 @@ struct captured {
     errno = kept;
 }
 
-/// Takes the stack before the call, so that what the call gives back to other threads is not
-/// theirs for longer than need be when its record is made.
+/// Takes the stack before the call. After the call, blocks that it freed may already belong to
+/// other threads, so the record should follow quickly.
 [[gnu::always_inline]] inline void capture(const frame_registers& caller, std::size_t frames,
                                            captured& to) noexcept {
     if (frames == 0) return;
@@ -594,7 +594,7 @@ struct captured {
     to.count = walker.walk(unwind, caller, here.stack, to.frames, frames);
 }
 
-/// Is this call the program's, and to be recorded?
+/// Whether this call is the program's, and must be recorded.
 [[nodiscard, gnu::always_inline]] inline bool records(const frame_registers& caller) noexcept {
     if (is_within(here.inside, caller)) return false;
     const marked mine(here.own, caller.sp);
@@ -620,7 +620,7 @@ template <class Call, class Keep>
     return result;
 }
 
-/// The next function, or one that fails as for want of memory.
+/// The next function, or one that fails as if out of memory.
 template <class Result, class... Args>
 [[gnu::always_inline]] inline Result call_next(const frame_registers& caller,
                                                next_function<Result(Args...)>& function,
@@ -645,7 +645,7 @@ template <class Result, class... Args>
     return block != nullptr ? block : fail(ENOMEM);
 }
 
-/// memalign, aligned_alloc, valloc, pvalloc have this in common.
+/// Common to memalign, aligned_alloc, valloc and pvalloc.
 template <class Event, class... Args>
 [[gnu::always_inline]] inline void* traced_aligned(const frame_registers& caller,
                                                    std::size_t alignment, std::size_t size,
@@ -659,7 +659,7 @@ template <class Event, class... Args>
         });
 }
 
-/// free, and each form of operator delete, of a block that is not the recorder's.
+/// free, and each form of operator delete, for a block that is not the recorder's.
 template <class Event, class Alone, class... Args>
 [[gnu::always_inline]] inline void traced_free(const frame_registers& caller, void* block,
                                                next_function<void(void*, Args...)>& function,
@@ -692,7 +692,8 @@ struct new_call {
     std::size_t alignment;  ///< 0: no alignment was requested
     captured stack;
     new_call* outer = nullptr;  ///< the call whose handler makes this one
-    /// The last block that it got by malloc: what it throws, if it does, and then the program's.
+    /// The last block that it got by malloc: first the exception, if it throws, and then the
+    /// program's block.
     void* from_malloc = nullptr;
     std::size_t from_malloc_size = 0;
 
@@ -726,7 +727,7 @@ void leave(new_call& call, void* result) noexcept {
 
 }  // namespace
 
-/// The personality of `in_allocator`: an exception comes through it.
+/// The personality of `in_allocator`: called when an exception passes through it.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code heap_recorder_thrown(
     int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception*,
     _Unwind_Context*) noexcept {
@@ -761,7 +762,8 @@ template <class... Args>
     return call_next(caller, next.malloc, size);
 }
 
-/// False: there is no such operator, which only a program that looks for it at run time finds out.
+/// False: there is no such operator, which can only happen to a program that looks it up at run
+/// time.
 template <class Signature>
 [[nodiscard, gnu::cold]] bool find_operator(const frame_registers& caller,
                                             next_operator<Signature>& function) noexcept {
@@ -772,7 +774,7 @@ template <class Signature>
 
 enum class new_way { from_own, by_malloc, unrecorded, recorded };
 
-/// Which way a call goes, and what is done before it.
+/// How a call is routed, and the preparation for it.
 template <class Signature>
 [[nodiscard, gnu::noinline]] new_way prepare(new_call& call,
                                              next_operator<Signature>& function) noexcept {
@@ -833,7 +835,7 @@ void run_new_handler() {
     }
     const std::uintptr_t inside = std::exchange(here.inside, 0);
     new_call* const running = std::exchange(news.running, nullptr);
-    handler();  // if it throws, operator new has no more to do
+    handler();  // if it throws, operator new has finished
     here.inside = inside;
     news.running = running;
 }
@@ -992,7 +994,7 @@ HEAP_EXPORT int posix_memalign(void** to, std::size_t alignment, std::size_t siz
     return traced(
         caller,
         [&] {
-            // A missing function answers 0, as if it had made the block.
+            // A missing function returns 0, as if it had succeeded.
             if (next.posix_memalign.known()) return next.posix_memalign.get()(to, alignment, size);
             const marked mine(here.own, caller.sp);
             auto* const function = next.posix_memalign.get();
@@ -1037,16 +1039,17 @@ HEAP_EXPORT void* __libc_pvalloc(std::size_t size) noexcept {
                                           size, next.libc_pvalloc, size);
 }
 
-/// Code may be gone after this, and other code come in its place: what is known of it is forgotten.
+/// Code may be unloaded by this, and other code loaded in its place: cached rules are dropped.
 HEAP_EXPORT int dlclose(void* handle) noexcept {
     auto* const function = next.dlclose.get();
-    // Declared never to be null, which a program need not heed.
+    // Declared to be never null, but a program may pass null.
     auto given = reinterpret_cast<std::uintptr_t>(handle);
     asm("" : "+r"(given));
     if (given != 0 && is_recording()) {
         const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
         const int kept = errno;
-        const auto& map = *reinterpret_cast<const link_map*>(given);  // glibc's handles are that
+        const auto& map = *reinterpret_cast<const link_map*>(given);  // glibc's handles are
+                                                                      // link_map pointers
         note_bypass(map.l_name, map.l_addr, map.l_ld);
         errno = kept;
     }
@@ -1182,7 +1185,7 @@ HEAP_EXPORT std::new_handler std::set_new_handler(std::new_handler wanted) noexc
     const auto caller = HEAP_CALLER();
     auto& really = heap::next.set_new_handler;
     if (!really.known() && !heap::find_operator(caller, really)) return nullptr;
-    // The allocator sees what is really set.
+    // The allocator sees the real handler.
     if (is_within(here.inside, caller)) return really.get()(wanted);
     const auto before = handler_of_program.exchange(reinterpret_cast<std::uintptr_t>(wanted),
                                                     trace_ring::relaxed);  // relaxed: as above

@@ -3,11 +3,11 @@
 #pragma once
 
 /// @file
-/// The allocator's own functions: those that the program would call were the recorder not there.
+/// The allocator's functions that the program would call without the recorder.
 ///
 /// They are looked up with dlsym(RTLD_NEXT), each by its own name, so that a program with another
 /// allocator in a library (jemalloc, tcmalloc, another preload) keeps it: mixing two allocators
-/// would crash it. What the look-up itself allocates comes from the recorder's own memory.
+/// would crash the program. Allocations by the look-up itself come from the recorder's own memory.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -22,9 +22,9 @@ namespace heap {
 
 namespace impl {
 
-/// The next function of that name, as a program finds it that was linked against `version`: in the
-/// first library that has that version of it or one without a version. dlsym passes over the
-/// former (all of glibc's libc_malloc_debug.so), dlvsym over the latter (most other allocators).
+/// The next function of that name, as found by a program that was linked against `version`: in the
+/// first library that has this version of it, or one without a version. dlsym skips the former (all
+/// of glibc's libc_malloc_debug.so), and dlvsym the latter (most other allocators).
 [[nodiscard]] inline void* find_next(const char* name, const char* version) noexcept {
     void* const plain = ::dlsym(RTLD_NEXT, name);
     void* const exact = version == nullptr ? nullptr : ::dlvsym(RTLD_NEXT, name, version);
@@ -46,11 +46,11 @@ namespace impl {
 #endif
 inline constexpr const char* operator_new_name = "_Znw" HEAP_SIZE;
 
-/// Where operator new and its kin are looked up: one place for all of them, as a block must go back
-/// to the allocator that it came from.
+/// The scope in which operator new and related operators are looked up. It is the same for all of
+/// them, because a block must be returned to the allocator that it came from.
 inline constinit trace_ring::atomic<std::uintptr_t> operator_scope{0};
 
-/// False: it was decided already.
+/// False: it was already decided.
 inline bool decide(void* scope) noexcept {
     std::uintptr_t none = 0;
     // relaxed: nothing is published except the handle
@@ -68,8 +68,8 @@ inline bool decide(void* scope) noexcept {
 
 }  // namespace impl
 
-/// For a program that is not C++ but loads a library that is, with a C++ library that only this one
-/// sees: `pc` is in its code. What has the operators stays loaded from then on.
+/// For a program that is not C++ but loads a C++ library, together with a C++ runtime that only
+/// this library sees: `pc` is in its code. The object with the operators stays loaded from then on.
 [[gnu::cold]] inline void find_operators_of(std::uintptr_t pc) noexcept {
     dl_find_object object{};
     if (impl::find_operator(impl::operator_new_name, nullptr) != nullptr ||
@@ -86,7 +86,8 @@ inline bool decide(void* scope) noexcept {
     ::dlclose(user);
 }
 
-/// One function, looked up at its first use. Any thread may be the first: all find the same.
+/// One function, looked up at its first use. Any thread may be the first; all find the same
+/// function.
 template <class Signature>
 class next_function;
 
@@ -128,7 +129,7 @@ struct next_operator : next_function<Signature> {
         : next_function<Signature>(name, nullptr, impl::find_operator) {}
 };
 
-// Of the C library, by when it had the function first on this machine.
+// Functions of the C library, with the version that first had them on this machine.
 #if defined(__x86_64__)
 inline constexpr const char* first_version = "GLIBC_2.2.5";
 inline constexpr const char* posix_version = first_version;
@@ -196,10 +197,10 @@ struct next_functions {
     next_function<void*(std::size_t, std::size_t)> memalign{"memalign", first_version};
     next_function<void*(std::size_t)> valloc{"valloc", first_version};
     next_function<void*(std::size_t)> pvalloc{"pvalloc", first_version};
-    // Of C23: not every C library has them, and free does the same.
+    // C23 functions: not every C library has them, and free does the same.
     next_function<void(void*, std::size_t)> free_sized{"free_sized"};
     next_function<void(void*, std::size_t, std::size_t)> free_aligned_sized{"free_aligned_sized"};
-    // glibc's other names, for allocators that are put before its own; free's oldest one.
+    // glibc's alternative names, for allocators that are loaded before its own; free's oldest one.
     next_function<void*(std::size_t)> libc_malloc{"__libc_malloc", first_version};
     next_function<void*(std::size_t, std::size_t)> libc_calloc{"__libc_calloc", first_version};
     next_function<void*(void*, std::size_t)> libc_realloc{"__libc_realloc", first_version};
@@ -214,7 +215,7 @@ struct next_functions {
     next_operator<std::new_handler()> get_new_handler{"_ZSt15get_new_handlerv"};
     next_function<int(void*)> dlclose{"dlclose"};
 
-    /// Those of which a call is recorded.
+    /// The functions whose calls are recorded.
     template <class Visit>
     constexpr void each_recorded(Visit visit) {
         visit(malloc), visit(calloc), visit(realloc), visit(reallocarray), visit(free);

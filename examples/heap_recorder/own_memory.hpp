@@ -15,8 +15,8 @@
 namespace heap {
 
 /// Lock-free, because fork may copy it at any moment and a signal handler may enter it. Small
-/// blocks come from a fixed pool and return to it; larger ones, which only set-up asks for, are cut
-/// off the rest for good. Zero-initialised, so that it costs no memory until it is used.
+/// blocks come from a fixed pool and return to it. Larger ones, which only set-up requests, are
+/// taken from the rest permanently. Zero-initialized, so it costs no memory until it is used.
 class own_memory {
 public:
     static constexpr std::size_t pool_block = 512;
@@ -49,11 +49,11 @@ public:
         return offset < sizeof *this;
     }
 
-    /// `block` is one of these; null is none.
+    /// Returns whether `block` is one of these; null is not.
     void release(void* block) noexcept {
         const std::size_t i = pool_index(block);
         if (i >= pool_count) return;
-        // release: what was done with the block comes before its next owner's use
+        // release: all uses of the block come before its next owner's use
         taken_[i / 64].fetch_and(~(std::uint64_t{1} << (i % 64)), trace_ring::release);
     }
 
@@ -75,7 +75,7 @@ private:
             std::uint64_t word = taken_[w].load(trace_ring::relaxed);
             while (~word != 0) {
                 const auto bit = static_cast<unsigned>(__builtin_ctzll(~word));
-                // acquire: the former owner is done with the block
+                // acquire: the former owner has finished with the block
                 if (taken_[w].compare_exchange_weak(word, word | std::uint64_t{1} << bit,
                                                     trace_ring::acquire, trace_ring::relaxed)) {
                     return std::memset(pool_[w * 64 + bit], 0, bytes);

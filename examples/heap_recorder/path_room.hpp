@@ -15,7 +15,7 @@
 
 namespace heap {
 
-/// Room for a path and a name, not on the stack, which may be a coroutine's.
+/// Room for a path and a name outside the stack, which may be a coroutine's.
 class path_room {
 public:
     static constexpr std::size_t bytes = std::size_t{2} * PATH_MAX;
@@ -32,7 +32,7 @@ public:
         return at_ == MAP_FAILED ? nullptr : static_cast<char*>(at_);
     }
 
-    /// The program's path; empty: it is not known.
+    /// The program's path; empty: unknown.
     [[nodiscard]] std::string_view program() const noexcept {
         const ssize_t got = data() == nullptr ? 0 : ::readlink("/proc/self/exe", data(), PATH_MAX);
         return {data(), got > 0 ? static_cast<std::size_t>(got) : 0};

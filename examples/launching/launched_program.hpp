@@ -78,7 +78,7 @@ public:
         if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
         return status_.has_value();
     }
-    /// Whoever waits for it, as its tracer, says here how it has ended.
+    /// A tracer that waits for the program reports here how it has ended.
     void ended_with(int status) noexcept { status_ = status; }
     /// The program continues independently, and is not killed.
     void leave() noexcept { is_left_ = true; }

@@ -20,7 +20,7 @@
 
 namespace trace_reduce {
 
-/// It is made beside the place where it is wanted, and moved there when all is written.
+/// It is made next to its final path, and renamed when all files are written.
 class folder {
 public:
     /// Throws std::runtime_error if there is something at `path` other than an empty folder,

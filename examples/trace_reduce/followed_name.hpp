@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The name of a file that is followed. A program that is started again puts a new file in the
-/// place of the old one, which goes on without a name, or under another.
+/// The name of a file that is followed. A program that is started again creates a new file under
+/// the name; the old one loses the name, or has another.
 
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ public:
         settled_ = of.fd() < 0 || ::fstat(of.fd(), &file_) != 0;
     }
 
-    /// Another file has the name now, and is still waited for or not yet told of.
+    /// Another file has the name now, and was not reported yet.
     [[nodiscard]] bool is_taken() const noexcept {
         struct ::stat now {};
         return !settled_ && ::stat(name_.c_str(), &now) == 0 && S_ISREG(now.st_mode) &&

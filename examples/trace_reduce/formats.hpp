@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The formats that trace-reduce writes items in, behind one interface. What each can bear is in
-/// options.hpp, which the command line is checked by. One more: a line there, and one in
+/// The formats that trace-reduce writes items in, behind one interface. options.hpp
+/// lists the options that each supports. A new format needs a line there, and one in
 /// make_format.
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
-#include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "exporting/chrome.hpp"
+#include "exporting/csv.hpp"
+#include "exporting/ctf.hpp"
+#include "exporting/perfetto.hpp"
+#include "exporting/viewer/roles.hpp"
 #include "folder.hpp"
 #include "html/writer.hpp"
 #include "options.hpp"
@@ -47,7 +47,7 @@ public:
     /// `places`: the names of places in its code, where the format shows them; null: none.
     virtual std::size_t add(const reduce::tables& in, std::string_view name,
                             exporter::address_names* places) = 0;
-    /// What stands before the first item.
+    /// Writes the text before the first item.
     virtual void begin(exporter::text_buffer& out) = 0;
     /// `took`: of the span that the record ends; null: not known.
     virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what,
@@ -58,7 +58,7 @@ public:
     virtual void commit() {}
 };
 
-/// Formats of lines, of which each file has a writer of its own.
+/// Formats of lines. Each file has a separate writer.
 template <class Writer>
 class line_format : public format {
 public:
@@ -163,25 +163,25 @@ public:
 
 private:
     folder folder_;
-    exporter::ctf_writer writer_;
+    exporting::ctf_writer writer_;
 };
 
 /// The one that is wanted. `colour`: of text. `several`: traces, which are then named.
 [[nodiscard]] inline std::unique_ptr<format> make_format(const options& wanted, bool colour,
                                                          bool several) {
-    const exporter::field_roles roles{wanted.flows, wanted.counters};
+    const exporting::field_roles roles{wanted.flows, wanted.counters};
     switch (wanted.format) {
         case output_format::text:
             return std::make_unique<text_format>(wanted, colour, several);
         case output_format::json:
             return std::make_unique<json_format>(several);
         case output_format::csv:
-            return std::make_unique<one_format<exporter::csv_writer>>(
-                exporter::csv_options{several, wanted.events});
+            return std::make_unique<one_format<exporting::csv_writer>>(
+                exporting::csv_options{several, wanted.events});
         case output_format::chrome:
-            return std::make_unique<one_format<exporter::chrome_writer>>(roles);
+            return std::make_unique<one_format<exporting::chrome_writer>>(roles);
         case output_format::perfetto:
-            return std::make_unique<one_format<exporter::perfetto_writer>>(roles);
+            return std::make_unique<one_format<exporting::perfetto_writer>>(roles);
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:

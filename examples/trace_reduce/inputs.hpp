@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
@@ -66,10 +67,13 @@ private:
 class input {
 public:
     input(reduce::source file, const options& wanted, complaints& complain)
-        : named_(file), file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
+        : named_(file),
+          file_(reduce::trace_file::of_source(std::move(file),
+                                              &trace_ring::instrument::reference_packing)),
+          complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
-        // Where each record is printed, that is nearly all there is to do, and it is done by one.
+        // If each record is printed, printing takes nearly all of the time, and one thread does it.
         const bool chosen = !wanted.where.empty() || !wanted.events.empty() ||
                             !wanted.threads.empty() || wanted.statistics;
         const unsigned jobs = wanted.jobs != 0 ? wanted.jobs
@@ -117,7 +121,7 @@ public:
         return item_;
     }
     void pop() noexcept { item_ = nullptr; }
-    /// Where the item at hand stands among those of other files.
+    /// The place of the current item among the items of other files.
     [[nodiscard]] std::int64_t key() const noexcept {
         return file_.time().order_ns(reduce::time_of(*item_));
     }

@@ -2,7 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The command line of trace-reduce. In a file of its own: the parser takes long to compile.
+/// The command line of trace-reduce. It is a separate file because the parser takes long to
+/// compile.
 
 #include "options.hpp"
 #include "position/when_text.hpp"
@@ -28,18 +29,18 @@ constexpr const char* footer =
     R"(EXPR: or || and && not !, == != < <= > >=, in {1, 0x10..0x1F}, ~ or like "glob" (!~), + - * /
 % &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (NAME, or
 EVENT.NAME of one event alone; `odd name`, array[0]), and time (since the trace began), latest,
-ticks, event, thread and process (id or name), tid, pid, lane, position; and function, that in
-whose code its site lies: function == "main", function ~ "str*"; and duration, that of a span, as in
-duration > 10ms (a field of that name is meant instead, if there is one). A span is selected by
-either end and shown whole; with --follow an end is shown if its begin was, but not a begin whose
-end is still to come. What a record does not have is
-unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
-stop at their limits, and compare as in mathematics; a comparison with a division by zero does
-not hold. Records of CPTRAP files have the fields type, code, length, page, index, offset, entry,
-attached, data[0] (bytes), halfwords[0], words[0], ebcdic and ascii.
+ticks, event, thread and process (id or name), tid, pid, lane, position; and function, which
+contains the code address of the site: function == "main", function ~ "str*"; and duration, the
+length of a span: duration > 10ms (or a field of that name, if there is one). If either end of a
+span is selected, both are shown; with --follow an end is shown if its begin was, but not a begin
+whose end comes later. A value that a record does not have is unknown: neither a comparison with it
+nor its opposite selects the record. Whole numbers have 64 bits, stop at their limits, and compare
+as in mathematics; a comparison with a division by zero does not hold. Records of CPTRAP files have
+the fields type, code, length, page, index, offset, entry, attached, data[0] (bytes), halfwords[0],
+words[0], ebcdic and ascii.
 
-Exit status: 0; 2 if a file is of no kind known or is damaged (what can be read is printed, and
-stderr says where: FILE: offset N: cause); 130 if interrupted, except when following;
+Exit status: 0; 2 if a file is of an unknown kind or is damaged (the readable part is printed, and
+stderr shows the place: FILE: offset N: cause); 130 if interrupted, except when following;
 1 for anything else.)";
 
 /// A check of the parser's: what is wrong with a set of numbers.
@@ -84,7 +85,7 @@ void choose_threads(const std::vector<std::string>& threads, options& into) {
     into.where = into.where.empty() ? any : '(' + any + ") and (" + into.where + ')';
 }
 
-/// Throws if the format cannot bear what is asked of it.
+/// Throws if the format does not support an option.
 void check_format(const options& wanted) {
     for (const auto& facts : known_formats) {
         if (facts.value != wanted.format) continue;
@@ -123,13 +124,14 @@ bool parse(int argc, char** argv, options& into, int& status) {
     using trace_ring::exporter::time_format;
     namespace reduce = trace_ring::reduce;
     CLI::App app(
-        "Shows the records of trace files, merged by time, and what was lost in its place; those\n"
-        "of CPTRAP files; and the traces in core dumps. What a file is, its content says.",
+        "Shows the records of trace files, merged by time, with losses in their places; the "
+        "records\n"
+        "of CPTRAP files; and the traces in core dumps. The content of a file decides its kind.",
         "trace-reduce");
     app.set_version_flag("--version", "trace-reduce " TRACE_RING_VERSION);
     app.add_option(
            "FILE", into.files,
-           "Trace files, of programs that run, ended or were killed; CPTRAP files; core dumps")
+           "Trace files of programs that run, ended or were killed; CPTRAP files; core dumps")
         ->required();
     auto* backward = app.add_flag("--backward", into.backward, "The newest records first");
     auto* limit = app.add_option("--limit", into.limit, "Stop after so many records");
@@ -150,16 +152,18 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->option_text("GLOB")
         ->allow_extra_args(false);
     std::vector<std::string> threads;
-    app.add_option("--thread", threads,
-                   "Only records of the thread with this id, or of those whose names match, with * "
-                   "? and [a-z]; may be given again")
+    app.add_option(
+           "--thread", threads,
+           "Only records of the thread with this id, or of threads whose names match, with * "
+           "? and [a-z]; may be given again")
         ->option_text("ID|GLOB")
         ->allow_extra_args(false);
     auto* where =
-        app.add_option("--where", into.where,
-                       "Only records for which this holds, as in 'event ~ \"order.*\" and (price * "
-                       "2 > 1e6 or not urgent)'; a span of which one end fits is shown whole; see "
-                       "below")
+        app.add_option(
+               "--where", into.where,
+               "Only records that meet this condition, as in 'event ~ \"order.*\" and (price * "
+               "2 > 1e6 or not urgent)'; if one end of a span meets it, both are shown; see "
+               "below")
             ->option_text("EXPR")
             ->check([](const std::string& text) {
                 return text.empty() ? std::string("--where: an empty condition") : std::string();
@@ -178,17 +182,18 @@ bool parse(int argc, char** argv, options& into, int& status) {
                          "; of a CPTRAP file: " + std::string(forms_of_spool_place);
     };
     auto* from = app.add_option("--from", into.from,
-                                "Only from there on: " + std::string(forms_of_when) +
+                                "Only from this place on: " + std::string(forms_of_when) +
                                     "; of a CPTRAP file " + std::string(forms_of_spool_place))
                      ->option_text("WHEN")
                      ->check(is_place);
-    auto* to = app.add_option("--to", into.to, "Only what is before that")
+    auto* to = app.add_option("--to", into.to, "Only before this place")
                    ->option_text("WHEN")
                    ->check(is_place);
     auto* offset =
-        app.add_option("--offset", into.offsets,
-                       "Make the times of a file, told by its name or number, later by so much (or "
-                       "earlier: -0.25), where its machine's clock was wrong; may be given again")
+        app.add_option(
+               "--offset", into.offsets,
+               "Make the times of a file, given by its name or number, later by this much (or "
+               "earlier: -0.25), if its machine's clock was wrong; may be given again")
             ->option_text("FILE=SECONDS")
             ->allow_extra_args(false)
             ->check([](const std::string& what) {
@@ -205,23 +210,24 @@ bool parse(int argc, char** argv, options& into, int& status) {
         app.add_option(
                "--match", into.matches,
                "Estimate the offsets to the first file by messages between the machines: the "
-               "event of sending and that of receiving, and the field in which they agree; "
-               "one event alone is a span, begun there and ended here. May be given again")
+               "event of sending and the event of receiving, with the field that both share; "
+               "a single event is a span that begins there and ends here. May be given again")
             ->option_text("EVENT.FIELD[,EVENT.FIELD]")
             ->allow_extra_args(false)
             ->check([](const std::string& what) {
                 return position::parse_match(what) ? std::string()
                                                    : what + " is no EVENT.FIELD[,EVENT.FIELD]";
             });
-    auto* statistics = app.add_flag("--stats", into.statistics,
-                                    "Records, bytes, losses, events and lanes in numbers instead");
+    auto* statistics =
+        app.add_flag("--stats", into.statistics,
+                     "Print counts of records, bytes, losses, events and lanes instead");
     auto* fields = app.add_flag("--fields", into.measures.fields,
                                 "With --stats, of each event's fields: count, rate, minimum, "
                                 "maximum, mean and percentiles (within 0.4 %) of numbers, the most "
                                 "frequent values of texts, and the durations of spans");
     auto* by = app.add_option("--by", into.measures.by,
                               "With --stats: records by thread, lane, process, event, or the value "
-                              "of a field (field:NAME if it is called like one of these); with "
+                              "of a field (field:NAME if it has one of these names); with "
                               "--fields its figures too. 10000 groups are kept, 500 with --fields: "
                               "if there are more, the rarest are summed up");
     by->option_text("FIELD");
@@ -242,16 +248,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
     for (auto* each : {static_cast<CLI::Option*>(fields), by, histogram}) each->needs(statistics);
     buckets->needs(histogram);
     top->needs(statistics);
-    auto* follow = app.add_flag("--follow", into.follow,
-                                "Go on with new records as they come, until interrupted. If "
-                                "another file takes the name of one, that is said on stderr");
+    auto* follow =
+        app.add_flag("--follow", into.follow,
+                     "Continue with new records as they are written, until interrupted. If "
+                     "another file takes the name of one, stderr reports it");
     app.add_flag("--until-closed", into.until_closed,
                  "With --follow: until no program records into the files")
         ->needs(follow);
     auto* retry =
         app.add_flag("--retry", into.retry,
                      "With --follow: if another file takes the name of one, read the old one to "
-                     "its end, and go on with the new one from its beginning")
+                     "its end, then the new one from its beginning")
             ->needs(follow);
     auto* types =
         app.add_option("--type", into.types,
@@ -285,16 +292,16 @@ bool parse(int argc, char** argv, options& into, int& status) {
         });
     app.add_option(
            "--jobs", into.jobs,
-           "Threads that read, decode and select ahead (1: all is done by one; by default as "
-           "many as there are processors where records are chosen or counted, and else 1). "
+           "Threads that read, decode and select ahead (1: one thread does everything; the default "
+           "is one per processor if records are selected or counted, otherwise 1). "
            "The result is the same")
         ->option_text("N")
         ->check(CLI::Range(1, 256));
     auto* browse =
         app.add_flag("--browse", into.browse,
-                     "Show the records in the terminal, to be gone through, searched and "
-                     "filtered, in the range and by the conditions given: h tells the keys; with "
-                     "--follow as they come");
+                     "Browse, search and filter the records in the terminal, within the given "
+                     "range and conditions: h shows the keys; with --follow, new records as they "
+                     "are written");
     auto* branches =
         app.add_option("--branches", into.branches,
                        "Of a branch trace (branch-trace makes them): the last branches, the newest "
@@ -335,13 +342,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
             ->transform(CLI::Transformer(formats));
     app.add_option(
            "--flow", into.flows,
-           "In chrome, perfetto and html, tie records together that have the same number in this "
-           "field, beside those of type flow; with * ? and [a-z]; may be given again")
+           "In chrome, perfetto and html, connect records that have the same number in this "
+           "field, in addition to fields of type flow; with * ? and [a-z]; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
     app.add_option(
            "--counter", into.counters,
-           "In chrome, perfetto and html, draw this field as a curve, too; may be given again")
+           "In chrome, perfetto and html, also draw this field as a curve; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
     auto* result = app.add_option(

@@ -17,7 +17,7 @@
 namespace trace_reduce {
 
 enum class output_format { text, json, csv, chrome, perfetto, ctf, html, print };
-/// What a format can bear.
+/// The options that a format supports.
 struct format_facts {
     const char* name;
     output_format value;
@@ -59,7 +59,7 @@ struct options {
     bool retry = false;
     bool browse = false;
     bool symbols = false;  ///< text names the places that addresses are of
-    unsigned jobs = 0;  ///< threads that read ahead; 1: none beside the one that shows; 0: as fits
+    unsigned jobs = 0;     ///< threads that read ahead; 1: only the one that prints; 0: automatic
     output_format format = output_format::text;
     std::vector<std::string> flows;     ///< globs of EVENT.FIELD
     std::vector<std::string> counters;  ///< the same
@@ -67,8 +67,8 @@ struct options {
     std::vector<std::string> codes;
     std::string pages;
     std::vector<std::string> lengths;  ///< TYPE=BYTES
-    std::string das;       ///< das_storage::parse_place; empty: files are what their content says
-    std::string branches;  ///< what of a branch trace; empty: the records as they are
+    std::string das;                   ///< das_storage::parse_place; empty: the content decides
+    std::string branches;              ///< the report of a branch trace; empty: its records
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;
@@ -79,7 +79,7 @@ struct options {
     }
 };
 
-/// True: go on. False: exit with `status`; all that was to be said has been.
+/// True: continue. False: exit with `status`; the messages were printed.
 [[nodiscard]] bool parse(int argc, char** argv, options& into, int& status);
 
 }  // namespace trace_reduce

@@ -82,8 +82,8 @@ private:
     std::uint64_t last_ = 0;
 };
 
-/// Tells how far counting is, throws `interruption` when `interrupted` is set, and passes on what
-/// it is told.
+/// Shows the progress of counting, throws `interruption` when `interrupted` is set, and passes on
+/// all calls.
 template <class Observer>
 class told_on {
 public:

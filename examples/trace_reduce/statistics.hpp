@@ -16,6 +16,7 @@
 
 #include "measure/measures.hpp"
 #include "measure/pass.hpp"
+#include "unfinished.hpp"
 
 namespace trace_reduce {
 
@@ -68,11 +69,11 @@ inline const char* clock_name(std::uint32_t clock) {
     return clock < 4 ? names[clock] : "unknown";
 }
 
-/// Records that were begun and never committed. Nothing is said where there is no sign of one.
+/// Records that were begun and never committed. Prints nothing if there is no sign of one.
 inline void print_unfinished(text_buffer& out, const reduce::trace_file& file,
                              exporter::text_writer& times) {
     const char* before = "\n";
-    for (const auto& each : file.unfinished()) {
+    for (const auto& each : find_unfinished(file.about())) {
         if (!each.certain && each.type == nullptr) continue;
         print(out, "%s  %s  at %llu of lane ", before,
               each.certain ? "not committed" : "perhaps not committed", wide(each.at));
@@ -308,7 +309,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     }
     out += R"(],"unfinished":[)";
     between = "";
-    for (const auto& each : file.unfinished()) {
+    for (const auto& each : find_unfinished(file.about())) {
         out += between;
         between = ",";
         member(out, R"({"offset":)", each.offset);

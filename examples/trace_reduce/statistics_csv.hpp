@@ -12,7 +12,7 @@
 /// - field: figures of a field's numbers, or of spans' durations (field `duration`, with `unit`);
 ///   value: one of its most frequent values and how often it came
 /// - bucket: of a histogram, from `from` to below `to`, or one `value`
-/// - group: records of one value of --by; an empty `value` is that of all that are not listed
+/// - group: records of one value of --by; an empty `value` stands for all others
 
 #include <array>
 #include <cstddef>
@@ -20,10 +20,10 @@
 #include <string>
 #include <string_view>
 
-#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "exporting/csv.hpp"
 #include "measure/histogram.hpp"
 #include "measure/in_text.hpp"
 #include "measure/measures.hpp"
@@ -101,7 +101,7 @@ private:
     // --- Cells ---
     void text(column at, std::string_view what) {
         text_buffer cell;
-        exporter::impl::append_csv_text(cell, what);
+        exporting::impl::append_csv_text(cell, what);
         cells_[static_cast<std::size_t>(at)] = cell.view();
     }
     template <class T>

@@ -15,11 +15,7 @@
 #if __cplusplus >= 202002L
 
 // the formats
-#include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/csv.hpp>
-#include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 
 #endif

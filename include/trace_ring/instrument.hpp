@@ -14,6 +14,9 @@
 #include <trace_ring/instrument/functions.hpp>
 #include <trace_ring/instrument/memory.hpp>
 
+// for a program that reads such traces
+#include <trace_ring/instrument/reference_packing.hpp>
+
 // for whoever runs such programs
 #include <trace_ring/instrument/table_file.hpp>
 

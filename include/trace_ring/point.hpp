@@ -12,6 +12,7 @@
 // their parts
 #include <trace_ring/point/c_types.hpp>
 #include <trace_ring/point/clauses.hpp>
+#include <trace_ring/point/expression.hpp>
 #include <trace_ring/point/layout.hpp>
 #include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/point/machine/code.hpp>

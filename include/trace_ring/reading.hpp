@@ -17,22 +17,11 @@
 // trace files, and cursors over them
 #include <trace_ring/reduce/trace_file.hpp>
 
-// address references, which records hold packed
-#include <trace_ring/record/event/references.hpp>
-
 // choosing items
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/seek/range.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 // what items add up to
-#include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/statistics.hpp>
-
-// core dumps
-#include <trace_ring/reduce/core/core_traces.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 
 #endif

@@ -23,7 +23,7 @@
 
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/exporter/csv.hpp>
+#include <trace_reduce/exporting/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(what_turns_the_direction_of_text_is_escaped_as_controls_are
     };
     const auto csv = [](std::string_view of) {
         exporter::text_buffer out;
-        exporter::impl::append_csv_text(out, of);
+        trace_reduce::exporting::impl::append_csv_text(out, of);
         return std::string(out.view());
     };
     BOOST_TEST(text("a\u202Eb\u0085") == "a\\xe2\\x80\\xaeb\\xc2\\x85");

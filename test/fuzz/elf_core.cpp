@@ -8,14 +8,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
-#include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_reduce/core/core_traces.hpp>
+#include <trace_reduce/core/elf_core.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/core/core_traces.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 
 namespace trace_ring_test::fuzz {
 
@@ -60,7 +60,7 @@ std::vector<buffer> seeds() {
     return out;
 }
 
-void check(const reduce::elf_core& core, std::uint64_t size) {
+void check(const trace_reduce::elf_core& core, std::uint64_t size) {
     std::uint64_t end = 0, present = 0;
     for (const auto& s : core.segments()) {
         expect(s.bytes != 0 && s.address >= end, "segments ascend and do not overlap");
@@ -87,9 +87,9 @@ void run(input data) {
     const auto memory = std::as_bytes(std::span(words)).first(data.size());
     const std::uint64_t size = data.size();
     try {
-        const reduce::elf_core core(reduce::source::from(memory, "core"));
+        const trace_reduce::elf_core core(reduce::source::from(memory, "core"));
         check(core, size);
-        const reduce::core_traces found(core);
+        const trace_reduce::core_traces found(core);
         std::uint64_t bytes = 0;
         for (const auto& each : found.traces()) {
             bytes += each.bytes.size();

@@ -15,14 +15,14 @@
 #include <utility>
 #include <variant>
 
+#include <examples/trace_reduce/where/where_trace.hpp>
 #include <expressions/parse.hpp>
 #include <fuzz/targets.hpp>
-#include <reduce/where_trace.hpp>
 #include <trace_clauses/language/compile.hpp>
+#include <trace_reduce/where/check.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 namespace trace_ring_test::fuzz {
 
@@ -30,7 +30,7 @@ namespace of_expression {
 namespace {
 
 namespace reduce = trace_ring::reduce;
-namespace where = trace_ring::reduce::where;
+namespace where = trace_reduce::where;
 
 constexpr std::size_t longest = std::size_t{64} << 10;
 

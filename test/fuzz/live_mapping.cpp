@@ -10,6 +10,7 @@
 #include <fuzz/hostile.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_reduce/unfinished.hpp>
 
 namespace trace_ring_test::fuzz {
 
@@ -100,7 +101,7 @@ void run_program(input data, bool raced) {
                     break;
                 case 5:
                     (void)file->statistics();
-                    (void)file->unfinished();
+                    (void)trace_reduce::find_unfinished(file->about());
                     break;
                 case 6:
                     (void)file->live();

@@ -16,7 +16,8 @@
 
 #include <fuzz/targets.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
+#include <trace_reduce/position/range_finder.hpp>
+#include <trace_reduce/position/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "../../examples/trace_reduce/cptrap/choice.hpp"
@@ -29,7 +30,7 @@ namespace of_position_text {
 namespace {
 
 namespace reduce = trace_ring::reduce;
-using reduce::when;
+using trace_reduce::when;
 
 std::vector<buffer> seeds() {
     std::vector<buffer> out;
@@ -186,9 +187,9 @@ void run(input data) {
         const auto again = trace_reduce::parse_when(written(*what));
         expect(again && *again == *what, "it reads the same when it is written out");
         for (std::size_t i = 0; i < 4; ++i) {
-            const auto ranges = trace(i).ranges();
+            const auto ranges = trace_reduce::range_finder(trace(i));
             const auto at = ranges.find(*what);
-            reduce::common_span whole = ranges.span();
+            trace_reduce::common_span whole = ranges.span();
             (void)ranges.find(*what, whole);
             whole = {INT64_MIN, INT64_MIN, INT64_MAX};
             (void)ranges.find(*what, whole);

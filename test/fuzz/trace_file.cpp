@@ -4,16 +4,17 @@
 /// @file
 /// Any bytes, taken for a trace file and read in every way there is. It is refused with an offset
 /// in it, or read to its end; what is read keeps the promises of reduce/read_all.hpp, and what is
-/// made of it those of its format (exporter/formats.hpp).
+/// made of it those of its format (exporting/formats.hpp).
 
 #include <algorithm>
 #include <cstring>
 
-#include <exporter/formats.hpp>
+#include <examples/trace_reduce/exporting/formats.hpp>
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 
 namespace trace_ring_test::fuzz {
@@ -41,7 +42,8 @@ void run(input data) {
     const auto memory = std::as_bytes(std::span(words)).first(data.size());
     const std::uint64_t size = data.size();
     try {
-        auto file = reduce::trace_file::from(memory);
+        auto file =
+            reduce::trace_file::from(memory, "memory", &trace_ring::instrument::reference_packing);
         const auto sum = read_in_every_way(file, size);
         check_formats(file);
         const auto lanes = reduce::merging::by_lane;

@@ -29,11 +29,10 @@ MAY_INCLUDE = {
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
     "point": {ROOT, "record"},
     "drain": {ROOT, "record", "policy/notify"},
-    # A reader knows how the bytes lie, and nothing of those who write them. Its conditions are of
-    # the language of trace clauses.
-    "reduce": {ROOT, "record", "format", "point"},
+    # A reader knows the format of the bytes, and nothing about the code that writes them.
+    "reduce": {ROOT, "record", "format"},
     "exporter": {ROOT, "record", "reduce"},
-    "instrument": {ROOT, "record", "policy/clock", "policy/storage", "recorder"},
+    "instrument": {ROOT, "record", "format", "policy/clock", "policy/storage", "recorder", "reduce"},
     # The historic designs are made of all that, as a user's own system would be.
     "das": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce"},
     "cptrap": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce", "das"},

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True  # beside the sources
 # Those that a page tells a program to include, beside the umbrellas in the root folder.
 DIRECTLY = ("recorder/site.hpp", "recorder/recorder.hpp", "record/event.hpp", "ring/ring.hpp",
             "reduce/trace_file.hpp", "drain/session.hpp", "instrument/functions.hpp",
-            "instrument/memory.hpp", "fwd.hpp", "policies.hpp", "setup_error.hpp",
+            "instrument/memory.hpp", "instrument/reference_packing.hpp", "fwd.hpp", "policies.hpp", "setup_error.hpp",
             "recorder/cpu/recorder.hpp", "recorder/statistics.hpp", "reduce/statistics.hpp",
             "recorder/trim/trim.hpp", "recorder/control.hpp", "recorder/crash_snapshot.hpp",
             "recorder/runtime_event.hpp", "recorder/other_thread.hpp", "recorder/spans.hpp",

@@ -55,7 +55,7 @@ struct aging : policies<record::bare<sample>, claim::single_writer, full::discar
                         storage::inline_bytes<4 * sizeof(sample)>,
                         notify::at_watermark<notify::age(too_old)>> {};
 struct overwrites : policies<sequenced, full::overwrite_oldest, sequenced_slots<2>, each<1>> {};
-/// Tells nobody, and looks at what the reader set before it armed.
+/// Notifies no reader, and checks what the reader set before it armed.
 struct asks {
     static inline std::uint64_t found;
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace trace_ring_test {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <record/packing.hpp>
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace {
 

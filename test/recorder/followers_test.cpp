@@ -2,9 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Whoever follows a trace gets the same account as the recorder keeps: each record that was tried
-/// is read, or reported as lost with the cause that its writer counted, also if it never had a
-/// lane.
+/// A reader that follows a trace gets the same account as the recorder keeps: each record that was
+/// tried is read, or reported as lost with the cause that its writer counted, also if it never had
+/// a lane.
 
 #include <boost/test/unit_test.hpp>
 

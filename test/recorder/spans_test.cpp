@@ -3,8 +3,8 @@
 
 /// @file
 /// Spans that do not nest: of coroutines, of scopes that others end, in other threads and
-/// processes. Whatever was begun and ended in whichever order, readers find of each end its begin;
-/// and where spans nest, nothing is written for it.
+/// processes. For any order of begins and ends, readers find the begin of each end; and where spans
+/// nest, nothing is written for it.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -18,6 +18,7 @@
 
 #include <recorder/scratch.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -75,7 +76,7 @@ struct shown {
     const auto place = [](const char* text) {
         return text == nullptr ? std::nullopt : trace_reduce::parse_when(text);
     };
-    BOOST_REQUIRE(file.ranges().limit(what, place(from), place(to)));
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(what, place(from), place(to)));
     const auto there = numbers(read(file, file.forward(what)));
     auto back = numbers(read(file, file.backward(what)));
     std::reverse(back.begin(), back.end());
@@ -187,6 +188,28 @@ BOOST_AUTO_TEST_CASE(a_date_that_was_set_jumps_once_and_the_interval_is_named) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_date_gives_the_first_tick_that_has_it_or_a_later_one) {
+    machine m;
+    m.write(10);
+    m.read_clocks();
+    m.realtime += 2 * second;
+    m.write(10);
+    m.read_clocks();
+    const auto file = m.trace();
+    for (std::int64_t ns = date - second; ns < date + 6 * second; ns += second / 20) {
+        const std::uint64_t ticks = file.ticks_at(ns);
+        BOOST_TEST(file.realtime_ns(ticks) >= ns);
+        BOOST_TEST(file.realtime_ns(ticks - 1) < ns);
+    }
+    BOOST_TEST(file.realtime_ns(file.ticks_at(9'000'000'000'000'000'000)) > date + 10 * hour);
+    reduce::filter what;
+    what.from = file.ticks_at(date + 5 * second / 10);
+    what.to = file.ticks_at(date + 7 * second / 10);
+    BOOST_TEST((numbers(read(file, file.forward(what))) == std::vector<std::int64_t>{5, 6, 7}));
+    const file_builder without_readings{{.sub_buffer_bytes = 512, .sub_buffers = 4}};
+    BOOST_TEST(reduce::trace_file::from(without_readings.bytes()).ticks_at(date) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_step_is_none) {
     machine m;
     for (int i = 0; i < 12; ++i) {
@@ -230,7 +253,7 @@ BOOST_AUTO_TEST_CASE(dates_that_were_there_twice_are_both_in_a_range_of_dates) {
     }
     BOOST_TEST(most == 40U);
     reduce::filter from_there;
-    BOOST_REQUIRE(file.ranges().limit(
+    BOOST_REQUIRE(trace_reduce::range_finder(file).limit(
         from_there, trace_reduce::parse_when(text(date + 3 * second / 2).c_str()), std::nullopt));
     BOOST_TEST(from_there.times.size() == 2U);
 }
@@ -390,7 +413,8 @@ BOOST_AUTO_TEST_CASE(a_trace_that_is_attached_to_after_a_restart_goes_on) {
     BOOST_TEST(all.size() == 1004U);
     BOOST_TEST(all.front().date <= all.back().date);
     BOOST_TEST(all.back().date - all.front().date < 60 * second);
-    BOOST_TEST(file.ranges().whole().last > file.ranges().whole().first);
+    BOOST_TEST(trace_reduce::range_finder(file).whole().last >
+               trace_reduce::range_finder(file).whole().first);
     BOOST_TEST(file.statistics().seconds(file.time()) < 60);
     auto follower = file.follow();
     std::vector<std::int64_t> followed;

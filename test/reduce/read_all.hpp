@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <exporter/json_check.hpp>
+#include <trace_reduce/unfinished.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -118,7 +119,7 @@ inline read_summary read_in_every_way(trace_ring::reduce::trace_file& file, std:
         while (follow.next() != nullptr) {
         }
     }
-    for (const auto& each : file.unfinished()) {
+    for (const auto& each : trace_reduce::find_unfinished(file.about())) {
         must(each.offset < bytes, "what is unfinished has a place in the file");
     }
     forward.damages += file.damages().size();

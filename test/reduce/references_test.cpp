@@ -29,21 +29,26 @@
 #include <reduce/read_all.hpp>
 #include <reduce/told.hpp>
 #include <trace_reduce/reading/threads.hpp>
+#include <trace_reduce/where/predicate.hpp>
+#include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 BOOST_AUTO_TEST_SUITE(packed_references)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
-namespace where = reduce::where;
+namespace where = trace_reduce::where;
 using trace_ring::loss_cause;
 using trace_ring::position;
 using trace_ring::reference;
 using trace_ring::reference_kind;
 
 namespace {
+
+[[nodiscard]] reduce::trace_file unpacked(std::span<const std::byte> memory) {
+    return reduce::trace_file::from(memory, "memory", &trace_ring::instrument::reference_packing);
+}
 
 struct note : trace_ring::event<"note", trace_ring::field<"n", std::uint64_t>> {};
 
@@ -176,7 +181,7 @@ struct two_threads {
     }
     [[nodiscard]] reduce::trace_file open() const {
         const auto [memory, bytes] = recorder.bytes();
-        return reduce::trace_file::from({static_cast<const std::byte*>(memory), bytes});
+        return unpacked({static_cast<const std::byte*>(memory), bytes});
     }
 };
 
@@ -381,7 +386,7 @@ BOOST_AUTO_TEST_CASE(they_are_followed_while_they_are_written) {
     trace_ring::recorder recorder(small(8 << 20));
     const auto [memory, bytes] = recorder.bytes();
     // The types are entered while the trace is read.
-    const auto trace = reduce::trace_file::from({static_cast<const std::byte*>(memory), bytes});
+    const auto trace = unpacked({static_cast<const std::byte*>(memory), bytes});
     auto cursor = trace.follow();
     writer from(3);
     std::uint32_t thread = 0;
@@ -452,7 +457,7 @@ struct packed_file {
 
 BOOST_AUTO_TEST_CASE(bytes_that_make_no_sense_are_told_by_their_offset_after_those_that_do) {
     const packed_file made({{0xF1, 0x20, 0x30, 0xA0, 0xD0}, {}, {0xD0}, {0xF1, 0x20, 0xA0}});
-    const auto trace = reduce::trace_file::from(made.file.bytes());
+    const auto trace = unpacked(made.file.bytes());
     const auto told = [&](reduce::cursor cursor) {
         std::vector<std::string> out;
         while (const auto* item = cursor.next()) {
@@ -485,7 +490,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_make_no_sense_are_told_by_their_offset_after_tho
 BOOST_AUTO_TEST_CASE(a_record_that_does_not_have_its_fields_stays_as_it_is) {
     packed_file made({{0xF1, 0x20, 0x30}});
     made.file.put(made.offsets[0] + 12, 500, 2);  // longer than the record
-    auto trace = reduce::trace_file::from(made.file.bytes());
+    auto trace = unpacked(made.file.bytes());
     std::vector<std::string> names;
     for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
         const auto& record = std::get<reduce::record_view>(*item);
@@ -509,7 +514,7 @@ BOOST_AUTO_TEST_CASE(a_type_that_is_known_only_later_is_unpacked_all_the_same) {
             const std::uint64_t entry = dictionary + made.file.get(dictionary + 4, 4);
             const std::uint64_t magic = made.file.get(entry, 4);
             made.file.put(entry, 0, 4);
-            const auto trace = reduce::trace_file::from(std::as_const(made.file).bytes());
+            const auto trace = unpacked(std::as_const(made.file).bytes());
             const bool forward = way == reduce::direction::forward;
             auto cursor = forward ? trace.forward() : trace.backward();
             std::vector<std::string> names;
@@ -547,7 +552,7 @@ BOOST_AUTO_TEST_CASE(only_an_event_of_that_name_and_field_is_unpacked) {
         file.open(lane, 1000);
         (void)file.record(lane, 1000, event, {11, 0xA0});
         file.close(lane, 1001);
-        const auto trace = reduce::trace_file::from(file.bytes());
+        const auto trace = unpacked(file.bytes());
         BOOST_TEST(trace.event_types().size() == 1U);
         auto cursor = trace.forward();
         const auto* item = cursor.next();
@@ -558,7 +563,7 @@ BOOST_AUTO_TEST_CASE(only_an_event_of_that_name_and_field_is_unpacked) {
 
 BOOST_AUTO_TEST_CASE(another_thread_may_have_recorded_them) {
     const packed_file made({{0xF1, 0x20, 0x30}}, 12);
-    const auto trace = reduce::trace_file::from(made.file.bytes());
+    const auto trace = unpacked(made.file.bytes());
     reduce::filter what;
     const auto loads = [&] {
         std::size_t count = 0;
@@ -597,7 +602,7 @@ BOOST_AUTO_TEST_CASE(whatever_the_bytes_reading_ends_and_tells_the_same_in_both_
             }
         }
         const packed_file made(all, 11, random.one_in(2));
-        auto trace = reduce::trace_file::from(made.file.bytes());
+        auto trace = unpacked(made.file.bytes());
         (void)read_in_every_way(trace, made.file.bytes().size());
         auto backward = told_of(trace, trace.backward());
         std::reverse(backward.begin(), backward.end());

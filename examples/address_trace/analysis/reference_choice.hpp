@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 #include "../coverage/code_layout.hpp"
 

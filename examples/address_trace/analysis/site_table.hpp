@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace address_trace {
 

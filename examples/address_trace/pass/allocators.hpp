@@ -30,7 +30,7 @@ struct allocation_call {
         const auto [size, count] = told.getAllocSizeArgs();
         out = allocation_call{size, count ? *count : allocation_call::none};
     } else {
-        // operator new and operator new[], as the ABI of C++ spells them, with all their arguments.
+        // operator new and operator new[], as mangled by the C++ ABI, with all their arguments.
         const llvm::StringRef name = callee->getName();
         const bool is_new = name.startswith("_Znwm") || name.startswith("_Znam");
         out = is_new ? std::optional(allocation_call{0})

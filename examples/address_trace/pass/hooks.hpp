@@ -37,7 +37,7 @@ public:
             return call(before, name + std::to_string(size), {pointer(before, address)});
         range(before, is, address, llvm::ConstantInt::get(size_, size));
     }
-    /// A load or store of so many bytes, which are known at run time only.
+    /// A load or store whose number of bytes is known only at run time.
     void range(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Value* bytes) {
         if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(bytes);
             known != nullptr && known->isZero()) {
@@ -55,7 +55,8 @@ public:
         call(next, "compare" + std::to_string(size),
              {pointer(next, at.getPointerOperand()), stored});
     }
-    /// After an allocator has returned so many bytes: at `next`, where the result is there.
+    /// After an allocator has returned the given number of bytes: at `next`, where the result is
+    /// available.
     void allocated(llvm::Value* memory, llvm::Instruction& next, llvm::Value* size,
                    llvm::Value* count) {
         llvm::IRBuilder<> make(&next);
@@ -77,8 +78,8 @@ public:
         llvm::appendToGlobalCtors(module_, made, priority);
         return *made;
     }
-    /// Of as many lanes of `bytes` each as `active`, a vector of bits, has; they lie one behind the
-    /// other from `address` on.
+    /// For the lanes whose bits are set in `active`, of `bytes` each; they are stored one after
+    /// another from `address` on.
     void lanes(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Value* active,
                std::uint64_t bytes) {
         call(before, std::string(name_of(is)) + "_lanes",
@@ -96,7 +97,7 @@ public:
              {pointer(before, array), mask_of(before, active),
               llvm::ConstantInt::get(size_, bytes)});
     }
-    /// How many bits are set.
+    /// The number of bits that are set.
     [[nodiscard]] llvm::Value* count_of(llvm::Instruction& before, llvm::Value* active) {
         llvm::IRBuilder<> make(&before);
         return make.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_of(before, active));

@@ -23,7 +23,7 @@
 namespace address_trace::pass {
 namespace {
 
-/// A call of a library function that copies or sets memory: the numbers of its arguments.
+/// A call of a library function that copies or sets memory: the indexes of its arguments.
 struct range_call {
     static constexpr unsigned none = ~0U;
     unsigned to, from, size;
@@ -39,8 +39,8 @@ struct range_call {
         .Default(std::nullopt);
 }
 
-/// Whether clang erases a load when it prepares functions for exceptions, volatile or not: without
-/// optimization, `resume` is passed the number of a handler that _Unwind_Resume does not take.
+/// Whether clang erases a load when it prepares functions for exceptions, even if it is volatile:
+/// without optimization, `resume` is passed a handler number that _Unwind_Resume does not take.
 [[nodiscard]] bool is_erased_later(const llvm::LoadInst& load) {
     if (!load.hasOneUse()) return false;
     const auto* const both = llvm::dyn_cast<llvm::InsertValueInst>(load.user_back());
@@ -98,7 +98,7 @@ private:
 
     void access(llvm::Instruction& before, kind is, llvm::Value* address, llvm::Type* type) {
         const auto size = layout_.getTypeStoreSize(type);
-        // Of another address space: relative to a segment register.
+        // An address in another address space: relative to a segment register.
         if (size.isScalable() || address->getType()->getPointerAddressSpace() != 0)
             return calls_.unseen(before);
         if (address->isSwiftError()) return;  // a register
@@ -164,7 +164,7 @@ private:
         calls_.allocated(&call, *next, call.getArgOperand(is.size), count);
     }
 
-    /// Of a function that returns 0 and stores where the memory is.
+    /// For a function that returns 0 and stores the address of the memory.
     void instrument_aligned_allocation(llvm::CallBase& call) {
         if (call.isTerminator() || !call.getType()->isIntegerTy()) return;
         llvm::Instruction& next = *call.getNextNode();
@@ -173,7 +173,7 @@ private:
         llvm::Value* const to = make.CreatePointerCast(call.getArgOperand(0), type->getPointerTo());
         llvm::Value* const worked =
             make.CreateICmpEQ(&call, llvm::Constant::getNullValue(call.getType()));
-        // Its words are read also if it failed: they are there.
+        // The two words exist and are read even if the call failed.
         calls_.allocated(make.CreateSelect(worked, make.CreateLoad(type, to),
                                            llvm::Constant::getNullValue(type)),
                          next, call.getArgOperand(2), nullptr);
@@ -237,10 +237,11 @@ private:
     const llvm::DataLayout& layout_;
 };
 
-/// Of functions that have their hooks: a module may be compiled on from its intermediate code.
+/// Marks functions that have their hooks: a module may be compiled further from its intermediate
+/// code.
 constexpr const char* has_hooks = "address-trace";
 
-/// What must not call anything, or is not there at run time.
+/// Excludes functions that must not call anything, or do not exist at run time.
 [[nodiscard]] bool can_be_instrumented(const llvm::Function& function) {
     return !function.isDeclaration() && !function.hasAvailableExternallyLinkage() &&
            !function.hasFnAttribute(llvm::Attribute::Naked) &&

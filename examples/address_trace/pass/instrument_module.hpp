@@ -16,7 +16,7 @@ class Module;
 
 namespace address_trace::pass {
 
-/// Whether anything was inserted. Linear in the instructions.
+/// Returns whether anything was inserted. Linear in the instructions.
 [[nodiscard]] bool instrument_module(llvm::Module& module);
 
 }  // namespace address_trace::pass

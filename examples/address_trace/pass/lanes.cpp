@@ -24,7 +24,7 @@ namespace {
     return llvm::isa<llvm::FixedVectorType>(vector->getType());
 }
 
-/// The lanes whose highest bit is set, as x86's vector masks have it.
+/// The lanes whose highest bit is set, as in x86's vector masks.
 [[nodiscard]] llvm::Value* active_by_sign(llvm::IntrinsicInst& call, llvm::Value* mask) {
     llvm::IRBuilder<> make(&call);
     auto* const type = llvm::cast<llvm::VectorType>(mask->getType());

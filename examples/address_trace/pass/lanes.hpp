@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Instructions that reference some lanes of a vector: masked loads and stores, gathers, scatters,
-/// those that expand and compress, and x86's own ones, which have no common form.
+/// @file Instructions that reference some lanes of a vector: masked loads and stores, gathers,
+/// scatters, expanding and compressing ones, and x86-specific ones, which have no common form.
 
 namespace llvm {
 class DataLayout;
@@ -15,7 +14,7 @@ namespace address_trace::pass {
 
 class hooks;
 
-/// Whether it is one of these: then its hook is there.
+/// Returns whether it is one of these, and inserts its hook.
 [[nodiscard]] bool instrument_lanes(llvm::IntrinsicInst& call, hooks& calls,
                                     const llvm::DataLayout& layout);
 

@@ -1,8 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// @file
-/// address-trace-pass.so: what `address-trace cc` has clang load (-fpass-plugin).
+/// @file address-trace-pass.so: `address-trace cc` makes clang load it (-fpass-plugin).
 
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
@@ -19,7 +18,7 @@ struct reference_pass : llvm::PassInfoMixin<reference_pass> {
         return instrument_module(module) ? llvm::PreservedAnalyses::none()
                                          : llvm::PreservedAnalyses::all();
     }
-    // Also of functions that are compiled without optimization.
+    // Also runs for functions that are compiled without optimization.
     static bool isRequired() { return true; }
 };
 

@@ -43,8 +43,8 @@ inline void append_line(std::string& to, const char* kind, std::uint64_t address
 
 }  // namespace impl
 
-/// Appends the line of one reference, or of one whose site has a number. A block is an instruction
-/// of one byte. Constant time.
+/// Appends the line of a reference, or of a reference with a numbered site. A block is an
+/// instruction of one byte. Constant time.
 template <class Reference>
 void append_line(std::string& to, const Reference& each, line_format format) {
     struct names {

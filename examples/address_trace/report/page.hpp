@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Everything on one HTML page, which loads nothing from elsewhere.
+/// @file Writes everything to one HTML page, which loads nothing from elsewhere.
 
 #include <span>
 #include <string>

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double picture_width = 1000, left_margin = 84, right_margin = 64, top_margin = 76;
 constexpr double plot_width = picture_width - left_margin - right_margin, plot_height = 320;
-// Told apart by people who see colours differently (after Okabe and Ito).
+// Colours that people with colour vision deficiency can distinguish (after Okabe and Ito).
 constexpr std::string_view blue = "#0072b2", orange = "#d55e00";
 
 /// A picture with a title, a key, and a frame around a plot.
@@ -91,7 +91,7 @@ private:
                                                : fmt::format("{:.1f} %", in_percent);
 }
 
-/// Bars from left to right, one a row, of one or two parts.
+/// Horizontal bars, one per row, of one or two parts.
 struct row {
     std::string name, says;
     double first = 0, second = 0;

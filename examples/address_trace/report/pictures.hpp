@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What the analyses found, as pictures: SVG files that need nothing else.
+/// @file The results of the analyses as pictures: self-contained SVG files.
 
 #include <cstdint>
 #include <span>
@@ -23,7 +22,7 @@ struct picture {
     std::string svg;
 };
 
-/// One for each analysis that has one and found something.
+/// One picture for each analysis that has one and has results.
 [[nodiscard]] std::vector<picture> draw_all(const findings& of);
 
 /// Bytes in lines and in pages, over references.

@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Where a site is in the source, as the symbol tables and debug information of its object say.
+/// @file The place of a site in the source, from the symbol tables and debug information of its
+/// object.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,13 +22,14 @@
 namespace address_trace {
 
 struct place {
-    std::string function;     ///< the one that has a symbol, or "object+0x123"
-    std::string object;       ///< path of its file; empty: none is known to lie there
-    std::uint64_t start = 0;  ///< where the function begins, in its file; without a symbol the site
+    std::string function;     ///< from a symbol, or "object+0x123"
+    std::string object;       ///< path of its file; empty: no object is known there
+    std::uint64_t start = 0;  ///< where the function begins in its file; without a symbol, the site
     std::string file{};       ///< path of the source; empty: unknown
-    int line = 0;             ///< of the innermost inlined function; 0: the compiler named none
+    int line = 0;             ///< for the innermost inlined function; 0: the compiler did not give
+                              ///< a line
 
-    /// "file:line" of the innermost one that is not in a header of the system or the compiler.
+    /// "file:line" of the innermost function outside the headers of the system and the compiler.
     std::string own_line{};
 
     /// "file:line", the file without its folders; empty: unknown.
@@ -37,14 +38,14 @@ struct place {
     }
 };
 
-/// Asked once for each site.
+/// Called once for each site.
 using place_of = std::function<place(std::uint64_t site)>;
 
 /// The objects of one process, added in the order of loading. A site belongs to the last object
 /// that was loaded at its address.
 class loaded_objects {
 public:
-    /// What an event `module` says.
+    /// Adds an object from an event `module`.
     void add(std::uint64_t start, std::uint64_t end, std::uint64_t bias,
              std::span<const std::uint8_t> build_id, std::string_view path) {
         map_.add(start, end, bias,
@@ -69,7 +70,7 @@ public:
         return out;
     }
 
-    /// Paths of the files that give no names, and why.
+    /// Paths of the files that provide no names, with the reason.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept {
         return names_.problems();
     }
@@ -79,8 +80,8 @@ private:
         return file.starts_with("/usr/include/") || file.starts_with("/usr/lib/") ||
                file.find("/include/c++/") != file.npos;
     }
-    /// Units that were compiled in different folders name a header by different paths: here each
-    /// file that exists has one. Its own name stays, even if it is a symbolic link.
+    /// Units compiled in different folders name a header by different paths: this returns one path
+    /// for each existing file. Its last component is not resolved, even if it is a symbolic link.
     [[nodiscard]] const std::string& one_path(const std::string& of) {
         const auto [at, is_new] = paths_.try_emplace(of, of);
         if (!is_new) return at->second;
@@ -97,7 +98,7 @@ private:
     heap::code_map map_;
     heap::stack_table table_;
     heap::symbolizer names_;
-    std::map<std::string, std::string> paths_;  // by those of debug information
+    std::map<std::string, std::string> paths_;  // by the paths in debug information
 };
 
 }  // namespace address_trace

@@ -72,7 +72,7 @@ report::report(const report_settings& wanted) : wanted_(wanted) {
     if (!wanted.coherent.empty())
         found_.coherent = &all_.make<coherent_caches>(parse_cache_levels(wanted.coherent));
     if (wanted.lines) found_.lines = &all_.make<line_use>();
-    // Whose the lines are.
+    // The owners of the lines.
     if (found_.lines != nullptr || found_.coherent != nullptr)
         found_.allocated = &all_.make<allocations>();
     if (wanted.reuse) found_.distances = &all_.make<reuse_distance>();
@@ -116,7 +116,7 @@ void report::write(const std::string& title, std::ostream& console, bool shows) 
 void report::write_tables(const std::string& title, std::ostream& out) {
     const bool text = wanted_.format == "text", json = wanted_.format == "json";
     std::vector<table> tables;
-    // Programs want all rows; people, the first ones. Other formats are the references themselves.
+    // Programs need all rows, people the first ones. Other formats print the references themselves.
     if (text || json || wanted_.format == "csv")
         tables = make_tables(found_, where_, text ? usual_rows : every_row);
     if (json) {

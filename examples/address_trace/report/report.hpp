@@ -21,11 +21,11 @@
 
 namespace address_trace {
 
-/// Made before the references come, and asked afterwards.
+/// Created before the references arrive, and queried afterwards.
 class report {
 public:
-    /// Throws std::invalid_argument if a cache makes no sense, std::runtime_error if a file cannot
-    /// be written.
+    /// Throws std::invalid_argument if a cache is invalid, std::runtime_error if a file cannot be
+    /// written.
     explicit report(const report_settings& wanted);
     report(const report&) = delete;
     report& operator=(const report&) = delete;
@@ -34,18 +34,18 @@ public:
     [[nodiscard]] analyses& fed() noexcept { return all_; }
     [[nodiscard]] const findings& found() const noexcept { return found_; }
 
-    /// What lay where, for the names of sites, for how much of the code has hooks, and for whose
-    /// the referenced memory was.
+    /// Sets the mappings and stacks, which determine the names of sites, the coverage by hooks, and
+    /// the owners of memory.
     void name_by(const std::vector<loaded_module>& modules, const std::vector<stack_range>& stacks);
     [[nodiscard]] std::span<const object_coverage> coverage() const noexcept {
         return found_.objects;
     }
-    /// What is missing, for everything that is written.
+    /// Sets the description of missing references, for all outputs.
     void note_gaps(std::string text) { found_.gaps = std::move(text); }
-    /// Writes everything; tables without a file, with `shows`, to `console`. Throws
+    /// Writes all outputs. Tables without a file go to `console` if `shows` is true. Throws
     /// std::runtime_error that names the file that cannot be written.
     void write(const std::string& title, std::ostream& console, bool shows);
-    /// How often functions were called, all together.
+    /// The total number of function calls.
     [[nodiscard]] std::uint64_t calls();
 
 private:

@@ -19,12 +19,12 @@
 namespace address_trace {
 namespace {
 
-/// Neither markup, nor bytes that are not UTF-8, nor what turns the direction of text around.
+/// Removes markup, bytes that are not UTF-8, and characters that change the direction of text.
 [[nodiscard]] std::string harmless(std::string_view text) {
     return heap::escaped(::shown(text));
 }
 
-/// No system takes a path of more than 4096 bytes; debug information may have longer ones.
+/// No system accepts a path of more than 4096 bytes, but debug information may have longer ones.
 [[nodiscard]] std::string path_text(std::string_view path) {
     constexpr std::size_t most = 1000;
     return harmless(path.substr(0, most)) + (path.size() > most ? " ..." : "");
@@ -40,7 +40,7 @@ namespace {
     return fmt::format("{:.2f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// How hot a line is, from 0 to 5: the class of its row.
+/// The heat of a line from 0 to 5: the class of its row.
 [[nodiscard]] int heat_of(std::uint64_t part, std::uint64_t whole) {
     constexpr double steps[] = {0.005, 0.02, 0.05, 0.1, 0.2};
     if (whole == 0) return 0;
@@ -48,12 +48,12 @@ namespace {
     return static_cast<int>(std::ranges::upper_bound(steps, share) - std::begin(steps));
 }
 
-/// Continues a character of UTF-8.
+/// Whether a byte continues a UTF-8 character.
 [[nodiscard]] bool continues(char c) {
     return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
-/// Tabs end at each eighth column, as the compiler's messages have them.
+/// Replaces tabs by spaces up to each eighth column, as the compiler's messages do.
 [[nodiscard]] std::string without_tabs(std::string_view text) {
     std::string out;
     std::size_t column = 0;
@@ -69,13 +69,13 @@ namespace {
 [[nodiscard]] std::string line_text(std::string_view line, std::size_t most) {
     if (line.size() <= most) return harmless(without_tabs(line));
     std::size_t end = most;
-    // Not within a character, which has four bytes at most.
+    // Does not cut a character, which has at most four bytes.
     for (int i = 0; i < 3 && end > 0 && continues(line[end]); ++i) --end;
     return harmless(without_tabs(line.substr(0, end))) +
            fmt::format("<i> ... and {} more bytes</i>", heap::count_text(line.size() - end));
 }
 
-/// Names of the objects that the source is newer than; empty: it is older than all.
+/// Names of the objects that are older than the source; empty: none.
 [[nodiscard]] std::string older_than(const source_text& source,
                                      const std::set<std::string>& objects) {
     constexpr std::size_t most = 3;
@@ -176,7 +176,7 @@ std::string source_lines::row_html(int number, const counted* counts,
     const int heat = counts == nullptr ? 0 : heat_of(counts->weight, weight_);
     std::string out = heat == 0 ? "<tr>" : fmt::format("<tr class=\"heat{}\">", heat);
     const auto put = [&](const std::string& what) { out += "<td>" + what + "</td>"; };
-    // Most lines do little, and what a line does not do stays blank.
+    // Most lines have few counts, so zeros are left blank.
     const auto put_count = [&](std::uint64_t of) { put(of == 0 ? "" : heap::count_text(of)); };
     put(number == 0 ? "-" : fmt::format("{}", number));
     if (counts == nullptr) {
@@ -225,7 +225,7 @@ std::string source_lines::file_html(const source_file& of, bool open) const {
     const source_text source(of.path);
     const int last = static_cast<int>(source.size());
     std::string out = head_html(of, source, open);
-    int done = 0;  // the lines up to this one are shown, or their gap is
+    int done = 0;  // all lines up to this one are shown, or replaced by a gap
     const auto gap_up_to = [&](int next) {
         const int missing = next - done - 1;
         if (missing > 0)

@@ -16,12 +16,12 @@
 
 namespace address_trace {
 
-/// What is shown at most. What counts least is left out, and its share is shown.
+/// Limits on what is shown. Lines with the lowest counts are omitted, and their share is shown.
 struct source_limits {
     std::size_t files = 25;
-    std::size_t lines = 250;    ///< of a file, that have counts
+    std::size_t lines = 250;    ///< lines with counts per file
     std::size_t around = 3;     ///< further lines before and after each of them
-    std::size_t columns = 250;  ///< bytes of a line
+    std::size_t columns = 250;  ///< bytes per line
 };
 
 /// Files and lines are ordered by their misses in all caches, or by their references if there are
@@ -33,7 +33,7 @@ public:
     source_lines(const counts_by_place& of, std::vector<std::string> caches,
                  const source_limits& limits = {});
 
-    /// No file of source is known.
+    /// No source file is known.
     [[nodiscard]] bool empty() const noexcept { return files_.empty(); }
     /// A section with the id `files`; empty without files. The contents of sources and their names
     /// are escaped.
@@ -47,14 +47,15 @@ private:
     };
     struct source_file {
         std::string path;
-        std::set<std::string> objects;  ///< paths of those that were compiled from it
+        std::set<std::string> objects;  ///< paths of the objects compiled from it
         std::map<int, counted> lines;
         std::uint64_t weight = 0, references = 0;
     };
 
     [[nodiscard]] std::uint64_t weight_of(const place_counts& of) const;
     [[nodiscard]] const char* unit() const noexcept { return by_misses_ ? "misses" : "references"; }
-    /// What is shown of a file with `last` lines: by number, with counts or, around them, none.
+    /// The shown lines of a file with `last` lines, by number: lines with counts, and lines around
+    /// them.
     [[nodiscard]] std::map<int, const counted*> rows_of(const source_file& of, int last) const;
     [[nodiscard]] std::string row_html(int number, const counted* counts,
                                        const std::string& cell) const;
@@ -65,7 +66,7 @@ private:
     std::vector<std::string> caches_;
     source_limits limits_;
     bool by_misses_ = false;
-    std::uint64_t weight_ = 0;  // of the whole program
+    std::uint64_t weight_ = 0;  // for the whole program
     std::vector<source_file> files_;
 };
 

@@ -20,7 +20,7 @@ source_text::source_text(const std::string& path, std::size_t most) {
         if (problem_.empty()) problem_ = std::generic_category().message(errno);
         return;
     }
-    // No compiler takes such a byte as a part of a line; object files and pictures are full of it.
+    // A source line cannot contain this byte, but object files and pictures are full of it.
     if (text_.find('\0') != std::string::npos) {
         problem_ = "a binary file";
         return;
@@ -29,7 +29,7 @@ source_text::source_text(const std::string& path, std::size_t most) {
 }
 
 bool source_text::read(const std::string& path, std::size_t most) {
-    // First by its name: opening a device may have an effect.
+    // Checked by name first, because opening a device may have an effect.
     if (::stat(path.c_str(), &status_) != 0) return false;
     const trace_ring::file_descriptor file(
         S_ISREG(status_.st_mode)
@@ -51,7 +51,7 @@ bool source_text::read(const std::string& path, std::size_t most) {
         const auto got = ::read(file.get(), text_.data() + done, text_.size() - done);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return false;
-        if (got == 0) break;  // it has become shorter
+        if (got == 0) break;  // the file has become shorter
         done += static_cast<std::size_t>(got);
     }
     text_.resize(done);

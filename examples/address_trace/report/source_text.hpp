@@ -14,28 +14,28 @@
 
 namespace address_trace {
 
-/// Its lines, as clang counts them: they end with "\n", "\r\n" or "\r". Reads regular files only,
-/// as reading from a FIFO or a device may wait for ever, or change what is there.
+/// The file's lines as clang counts them: they end with "\n", "\r\n" or "\r". Reads regular files
+/// only, because reading from a FIFO or a device may block forever, or have an effect.
 class source_text {
 public:
     static constexpr std::size_t default_most = std::size_t{16} << 20;
 
-    /// `most`: bytes; of a file with more there are no lines. Throws nothing: see `problem`.
+    /// `most`: maximum bytes; a larger file has no lines. Does not throw: see `problem`.
     explicit source_text(const std::string& path, std::size_t most = default_most);
 
-    /// Why there are no lines: "No such file or directory"; empty: they are there.
+    /// The reason if there are no lines: "No such file or directory"; otherwise empty.
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
-    /// How many lines there are.
+    /// The number of lines.
     [[nodiscard]] std::size_t size() const noexcept { return begins_.size(); }
     /// A line without its end. `number`: from 1 to size().
     [[nodiscard]] std::string_view line(std::size_t number) const;
 
-    /// Whether it was written after that file. False where that is not known.
+    /// Whether it was modified after that file. False if unknown.
     [[nodiscard]] bool is_newer_than(const std::string& object) const;
 
 private:
-    /// The whole file. Without one, `problem_` says why.
+    /// Reads the whole file. On failure, sets `problem_`.
     [[nodiscard]] bool read(const std::string& path, std::size_t most);
     void find_lines();
 

@@ -62,7 +62,7 @@ namespace {
     return text.substr(0, width - 2 - end) + ".." + text.substr(text.size() - end);
 }
 
-/// In lines of that width.
+/// Breaks the text into lines of this width.
 [[nodiscard]] std::string folded(std::string_view text, std::size_t width) {
     std::string out;
     std::size_t column = 0;
@@ -99,7 +99,8 @@ std::string as_text(const table& from, const table_style& style) {
     for (const auto& line : texts) {
         for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], line[i].size());
     }
-    // The widest column of names gives way, to a width at which names can still be told apart.
+    // The widest column of names is narrowed, but not below the width at which names remain
+    // distinct.
     constexpr std::size_t least = 16, between = 2;
     const auto total = [&] {
         std::size_t sum = 0;
@@ -165,7 +166,7 @@ std::string as_json(const table& from) {
                 case cell::kind::number:
                     made.push_back(each.real);
                     break;
-                default:  // of nothing there is no number
+                default:  // no value
                     made.push_back(each.text == "-" && each.is == cell::kind::text
                                        ? nlohmann::ordered_json()
                                        : nlohmann::ordered_json(shown(each)));

@@ -30,7 +30,7 @@ struct cell {
         out.real = what;
         return out;
     }
-    /// Of nothing there is no share.
+    /// Without a whole, there is no share.
     [[nodiscard]] static cell share(double part, double whole) {
         if (whole == 0) return cell("-");
         cell out = number(part / whole);
@@ -52,7 +52,7 @@ struct table {
     std::string title;  ///< printed above it
     std::vector<std::string> columns;
     std::vector<std::vector<cell>> rows;
-    std::string note;  ///< what is to be known to read it; may be empty
+    std::string note;  ///< an explanation for the reader; may be empty
 };
 
 struct table_style {
@@ -62,7 +62,8 @@ struct table_style {
 
 /// In columns: "1,234", "5.6 %".
 [[nodiscard]] std::string as_text(const table& from, const table_style& style);
-/// For spreadsheets: a line of names, then one a row; numbers in full, shares from 0 to 1.
+/// For spreadsheets: a line of column names, then one line per row; numbers in full, shares from 0
+/// to 1.
 [[nodiscard]] std::string as_csv(const table& from);
 [[nodiscard]] std::string as_html(const table& from);
 /// One object: its name, title, columns and note, and rows as lists. Numbers as in as_csv.

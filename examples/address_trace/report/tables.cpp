@@ -68,7 +68,8 @@ private:
         return at.file.empty() ? at.function : at.function + ' ' + at.where();
     }
 
-    /// The same, but of the program's own source, where that is known: allocators are inlined.
+    /// The same for the innermost place in the program's own source, if known, because allocators
+    /// are inlined.
     [[nodiscard]] std::string allocator_text(site_id id) {
         if (id >= sites_.size() || sites_[id].site == 0) return "-";
         const place& at = place_at(sites_[id].site);
@@ -117,7 +118,7 @@ private:
             }
         }
         made.note = "What the other code references is not in the trace.";
-        // In full: a column may have no room for a reason.
+        // In full here, because a column may have no room for a reason.
         if (const std::string unknown = describe_unknown(of_.objects); !unknown.empty())
             made.note += " Not known: " + unknown + '.';
     }
@@ -166,7 +167,7 @@ private:
                                  cell::share(all.misses, all.references), of(each.loads),
                                  of(each.stores), of(each.fetches)});
         }
-        // Columns that only some caches have are there if one of these is.
+        // Optional columns are present if at least one cache has them.
         const auto column = [&](const char* name, auto counts, auto count_of) {
             if (!std::ranges::any_of(caches,
                                      [&](const cache_result& each) { return !!(each.*counts); }))
@@ -339,7 +340,7 @@ private:
                 kinds.rows.push_back({name_of(static_cast<stride_kind>(i)), by_kind[i],
                                       cell::share(by_kind[i], strides)});
         }
-        constexpr double least_share = 0.05;  // below it the stride is one of many
+        constexpr double least_share = 0.05;  // below this share, a stride is not dominant
         kinds.note = "A site is of the kind of the stride that half of its steps have.";
         std::ranges::stable_sort(all, std::greater{}, &site_strides::strides);
         table& made = add("strides", "Strides by site",

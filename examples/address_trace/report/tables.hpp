@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// What the analyses found, as tables.
+/// @file The results of the analyses as tables.
 
 #include <cstddef>
 #include <string>
@@ -25,7 +24,7 @@
 
 namespace address_trace {
 
-/// The analyses that were fed; null: not chosen. Valid as long as these.
+/// The results of the analyses; null: not selected. Valid as long as the analyses.
 struct findings {
     const analyses* fed = nullptr;  ///< never null
     std::vector<const cache_misses*> caches;
@@ -35,9 +34,9 @@ struct findings {
     const reuse_distance* distances = nullptr;
     const working_set* working = nullptr;
     const strides* stepping = nullptr;
-    std::vector<object_coverage> objects{};  ///< that the program had in memory
-    std::string gaps{};                      ///< what is missing; empty: not known yet
-    data_owners owners{};                    ///< whose its memory was
+    std::vector<object_coverage> objects{};  ///< objects that the program had in memory
+    std::string gaps{};                      ///< missing references; empty: not known yet
+    data_owners owners{};                    ///< owners of its memory
 
     /// Of all `caches`, one after the other.
     [[nodiscard]] std::vector<cache_result> cache_results() const;
@@ -45,7 +44,7 @@ struct findings {
 
 inline constexpr std::size_t usual_rows = 20, every_row = ~std::size_t{0};
 
-/// One for each question, at most `most` rows in those of functions, lines and sites.
+/// One table for each question. Tables of functions, lines and sites have at most `most` rows.
 [[nodiscard]] std::vector<table> make_tables(const findings& of, const place_of& where,
                                              std::size_t most = usual_rows);
 

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Reads a trace that was kept.
+/// @file Reads a kept trace.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +17,14 @@
 
 namespace address_trace {
 
-/// Gives all of its references to `to`, and returns what the trace says that it lost. Throws
+/// Passes all of its references to `to`, and returns the losses that the trace reports. Throws
 /// std::system_error or format_error if the file cannot be read.
 [[nodiscard]] inline trace_ring::loss_counts read_kept(const std::string& file,
                                                        reference_stream& to) {
     namespace reduce = trace_ring::reduce;
     const auto trace = reduce::trace_file::open(file);
     reduce::filter wanted;
-    wanted.events = {"references", "module", "thread.stack",
-                     "references.end"};  // as they were recorded
+    wanted.events = {"references", "module", "thread.stack", "references.end"};  // as recorded
     trace_ring::loss_counts lost;
     for (auto cursor = trace.forward(wanted); const auto* const item = cursor.next();) {
         if (const auto* const loss = std::get_if<reduce::loss_item>(item)) {

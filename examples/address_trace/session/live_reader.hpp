@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Takes the references out of a trace while it is drained.
+/// @file Takes the references from a trace while it is drained.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace address_trace {
 
 class live_reader {
 public:
-    /// Throws format_error if `file` is no trace that can be read.
+    /// Throws format_error if `file` is not a readable trace.
     live_reader(const std::string& file, reference_stream& to)
         : about_(trace_ring::reduce::source::open(file)), to_(to) {}
 
@@ -30,7 +29,7 @@ public:
     }
 
 private:
-    /// What a record of some lane and id is.
+    /// The meaning of a record, by its lane and id.
     enum class meaning { other, packed, plain, module, stack };
 
     void take(const trace_ring::drained_record& record) {

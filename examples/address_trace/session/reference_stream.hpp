@@ -2,8 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Gives the references of a trace to the analyses, in the order in which each thread made them.
+/// @file Passes the references of a trace to the analyses, in the order in which each thread made
+/// them.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 #include "../../symbols/loaded_module.hpp"
 #include "../analysis/analyses.hpp"
@@ -24,7 +24,7 @@ namespace address_trace {
 
 using symbols::loaded_module;
 
-/// A record of references, where it lies.
+/// A record of references, in place.
 struct references_record {
     std::uint32_t thread = 0, place = 0, sequence = 0;
     std::uint64_t time = 0;
@@ -52,10 +52,10 @@ class reference_stream {
 public:
     explicit reference_stream(analyses& to) : to_(to) {}
 
-    /// One record of references. What comes before its turn waits for it.
+    /// Takes one record of references. A record that comes too early waits for its predecessors.
     void take(const references_record& record) {
         place_order& order = places_[record.place];
-        if (record.sequence < order.next) return;  // it was taken before
+        if (record.sequence < order.next) return;  // it was already taken
         if (record.sequence > order.next) {
             order.waiting.try_emplace(record.sequence, record);
             if (order.waiting.size() > most_waiting) go_on_behind_a_gap(order);
@@ -67,7 +67,7 @@ public:
             take_first(order);
         }
     }
-    /// Nothing comes any more: what waits is taken without what is missing.
+    /// No more records will come: waiting records are taken without the missing ones.
     void finish() {
         for (auto& [place, order] : places_) {
             while (!order.waiting.empty()) go_on_behind_a_gap(order);
@@ -76,20 +76,20 @@ public:
 
     /// Records that are missing between others.
     [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }
-    /// Bytes of references, and how many of them made no sense.
+    /// Bytes of references, and the number of invalid ones.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t damaged() const noexcept { return damaged_; }
-    /// How many references there were.
+    /// The number of references.
     [[nodiscard]] std::uint64_t references() const noexcept { return references_; }
     [[nodiscard]] const std::vector<loaded_module>& modules() const noexcept { return modules_; }
-    /// Whether a record of this place and number was taken.
+    /// Whether a record with this place and number was taken.
     [[nodiscard]] bool has(std::uint32_t place, std::uint32_t sequence) const {
         const auto found = places_.find(place);
         return found != places_.end() &&
                (sequence < found->second.next || found->second.waiting.count(sequence) != 0);
     }
 
-    /// Each is kept once.
+    /// Duplicates are ignored.
     void add(loaded_module found) {
         for (const auto& each : modules_) {
             if (each == found) return;
@@ -102,7 +102,7 @@ public:
         if (stacks_.size() < most_stacks) stacks_.push_back(found);
     }
     void add(const run_end& end) { end_ = end; }
-    /// What the run of a kept trace counted; nothing: it was interrupted, or had no more room.
+    /// The counts of a kept trace's run; empty: it was interrupted, or the trace was full.
     [[nodiscard]] const std::optional<run_end>& end() const noexcept { return end_; }
     [[nodiscard]] const std::vector<stack_range>& stacks() const noexcept { return stacks_; }
 
@@ -153,7 +153,7 @@ private:
     }
 
     static constexpr std::size_t most_modules = 10'000, most_stacks = 100'000;
-    /// More than come between a record and the one that was made before it, of the same thread.
+    /// More records than can come between a record and its predecessor of the same thread.
     static constexpr std::size_t most_waiting = 256;
 
     analyses& to_;

@@ -2,8 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// Which processes are traced.
+/// @file Finds the traced processes.
 
 #include <unistd.h>
 
@@ -19,15 +18,15 @@
 
 namespace address_trace {
 
-/// The processes that have `file` in their environment or in their memory, without this one:
-/// descendants of a program that was started with its path in the environment, also those that have
-/// not called a hook yet. Sorted; without processes whose /proc entries this user cannot read.
+/// The processes that have `file` in their environment or in their memory, except this one:
+/// descendants of a program that was started with its path in the environment, including those that
+/// have not called a hook yet. Sorted; without processes whose /proc entries this user cannot read.
 /// Linear in all processes.
 [[nodiscard]] inline std::vector<std::uint32_t> processes_with(const std::string& file) {
     namespace fs = std::filesystem;
     std::vector<std::uint32_t> out;
     const auto has = [&](const fs::path& of) {
-        // By a stream, which turns the error of a process that ends into the end of the file.
+        // A stream turns the error of a process that ends into the end of the file.
         std::ifstream in(of, std::ios::binary);
         std::ostringstream all;
         all << in.rdbuf();

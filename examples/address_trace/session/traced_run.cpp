@@ -35,7 +35,7 @@ namespace {
 namespace tr = trace_ring;
 using steady = std::chrono::steady_clock;
 
-/// A folder that goes away, in memory where the system has a place for that.
+/// A temporary folder, in memory if the system provides a place for that.
 class scratch_folder {
 public:
     scratch_folder() {
@@ -56,8 +56,8 @@ public:
     [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
 
 private:
-    /// Folders of runs that were killed: their tables are not locked. One that is new may not be
-    /// locked yet.
+    /// Removes the folders of killed runs: their tables are not locked. A new one may not be locked
+    /// yet.
     static void remove_leftovers(const std::string& in) {
         namespace fs = std::filesystem;
         std::error_code error;
@@ -86,7 +86,7 @@ private:
     return static_cast<double>(of.tv_sec) + static_cast<double>(of.tv_usec) * 1e-6;
 }
 
-/// What the children that have ended cost since.
+/// Measures the cost of the children that have ended since.
 class cost_meter {
 public:
     cost_meter() : before_(children()), began_(steady::now()) {}
@@ -139,7 +139,7 @@ void kill_program(void* program) {
     return out;
 }
 
-/// The trace, its reader, and what the threads have open.
+/// The trace, its reader, and the threads' open references.
 class session {
 public:
     session(const run_settings& how, analyses& to)
@@ -157,13 +157,14 @@ public:
         ::setenv("TRACE_RING_OPEN_REFERENCES", open_.path().c_str(), 1);
     }
 
-    /// What is complete now; false: nothing was. A trace that is kept is read at the end.
+    /// Takes the complete records. Returns false if there are none. A kept trace is read at the
+    /// end.
     bool take() { return drained_ && drained_->take(); }
-    /// The references of threads whose processes are gone. In a trace that is kept they are
-    /// recorded, too.
+    /// Takes the references of threads whose processes have ended. In a kept trace, they are also
+    /// recorded.
     void take_left(bool at_end) {
         open_.take_left(at_end, [&](const tr::instrument::left_references& each) {
-            // What it recorded is read at the end.
+            // Its recorded references are read at the end.
             if (each.may_be_recorded && keeps_ && !at_end) return false;
             const bool is_new = !stream_.has(each.place, each.sequence);
             if (keeps_ && is_new) record(each);
@@ -173,8 +174,8 @@ public:
             return true;
         });
     }
-    /// Other processes of the program still run. With `waits`, until they have ended, too, or a
-    /// signal comes.
+    /// Other processes of the program are still running. With `waits`, waits until they have ended
+    /// or a signal comes.
     void leave_others(bool waits, run_result& into) {
         const auto were = launching::signal_taker::last();
         auto living = find_living();
@@ -192,7 +193,7 @@ public:
     }
     void finish(run_result& into) {
         if (keeps_) {
-            static_cast<void>(read_kept(file_, stream_));  // what is lost, the places counted
+            static_cast<void>(read_kept(file_, stream_));  // counts the losses and the places
         } else {
             drained_->finish();
         }
@@ -203,7 +204,7 @@ public:
         into.damaged_bytes = stream_.damaged();
         into.missing_records = stream_.missing();
         into.counts = open_.counts();
-        // Of processes that still run it is not known yet.
+        // Not known yet for processes that are still running.
         if (keeps_ && !into.counts_change)
             recorder_.record<trace_end>(
                 into.counts.calls, into.counts.lost_references + into.counts.untraced_references);
@@ -215,7 +216,7 @@ private:
     struct drained {
         drained(const std::string& file, reference_stream& to)
             : reader(file, to), source(file), session(source) {}
-        /// A bounded number, as a program may record faster than this reads.
+        /// Takes a bounded number, because a program may record faster than this reads.
         bool take() {
             constexpr int most = 256;
             for (int i = 0; i < most; ++i) {
@@ -234,8 +235,8 @@ private:
         tr::drain::session<tr::drain_source&> session;
     };
 
-    /// Processes that call hooks, or will. A process may start another one and end while this
-    /// looks: so it looks twice.
+    /// Finds processes that call hooks, or will. A process may start another one and end during the
+    /// search, so it is repeated once.
     [[nodiscard]] std::vector<std::uint32_t> find_living() {
         auto all = processes_with(open_.path());
         if (all.empty()) all = processes_with(open_.path());

@@ -16,28 +16,29 @@
 namespace address_trace {
 
 struct run_settings {
-    std::string output{};  ///< the trace file, which is kept; empty: none is
-    std::uint64_t limit = std::uint64_t{16} << 30;  ///< its bytes at most
-    std::uint64_t buffer = std::uint64_t{8} << 20;  ///< bytes between program and analysis
-    bool stops = true;    ///< the program waits while there is no room; else there are gaps
-    bool waits = false;   ///< for processes that outlive the program, too
-    bool itself = false;  ///< the tracing is traced, too
+    std::string output{};                           ///< the trace file to keep; empty: none
+    std::uint64_t limit = std::uint64_t{16} << 30;  ///< its maximum size in bytes
+    std::uint64_t buffer = std::uint64_t{8} << 20;  ///< size of the buffer between program and
+                                                    ///< analysis
+    bool stops = true;    ///< the program waits while there is no room; otherwise there are gaps
+    bool waits = false;   ///< also for processes that outlive the program
+    bool itself = false;  ///< also traces the tracing itself
     bool blocks = true;
     std::vector<std::string> command{};
 };
 
-/// What a run of a program cost.
+/// The cost of a program's run.
 struct run_cost {
     double seconds = 0, user = 0, system = 0;
     std::uint64_t minor_faults = 0, major_faults = 0, switches = 0;
 };
 
 struct run_result {
-    int status = 0;  ///< as waitpid says it
+    int status = 0;  ///< as from waitpid
     run_cost program;
-    double analysis_seconds = 0;  ///< of processor time, by address-trace itself
+    double analysis_seconds = 0;  ///< processor time of address-trace itself
     std::uint64_t packed_bytes = 0, damaged_bytes = 0, missing_records = 0;
-    std::uint64_t references = 0;         ///< that came
+    std::uint64_t references = 0;         ///< references received
     std::vector<std::uint32_t> living{};  ///< processes that continue untraced
     bool counts_change = false;           ///< some of them still call hooks
     trace_ring::instrument::reference_counts counts;
@@ -52,7 +53,7 @@ struct run_result {
     return static_cast<std::int64_t>(of.counts.calls - of.references - of.counts.lost_references);
 }
 
-/// What is missing in what `of` found, as text.
+/// The missing references in the results of `of`, as text.
 [[nodiscard]] inline std::string gaps_text(const run_result& of) {
     const auto& counts = of.counts;
     const std::int64_t more = unexplained(of);

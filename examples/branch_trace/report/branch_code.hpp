@@ -41,11 +41,11 @@ namespace impl {
 
 /// A jump, call, return, loop, interrupt or system call.
 struct branch_code {
-    std::size_t length = 0;  ///< in bytes; 0: it is something else, or not all there
+    std::size_t length = 0;  ///< in bytes; 0: another instruction, or incomplete
     branch_kind kind{};
 };
 
-/// What `bytes` begins with.
+/// Decodes the first instruction of `bytes`.
 [[nodiscard]] constexpr branch_code decode_branch(std::span<const std::uint8_t> bytes, bool is_64) {
     std::size_t at = 0;
     bool word = false;  // 66: a 16-bit operand, outside 64-bit code

@@ -68,8 +68,8 @@ private:
         fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
     }
 
-    /// "function+0x12 (file:12)", and where the line is of functions that were inlined, which:
-    /// "(file:12 in inner() < outer())".
+    /// "function+0x12 (file:12)"; for a line of inlined functions, "(file:12 in inner() <
+    /// outer())".
     [[nodiscard]] std::string tell(place_id id) {
         if (id == 0) return "?";
         const auto& names = code_.names(id);
@@ -198,7 +198,7 @@ private:
         if (tree.unwound != 0) say(", frames left without a return: {}", tree.unwound);
         say("\nBranches taken in each function, with those in what it called\n");
         say("{:>12}  {:>6}  {:>12}  {:>10}  function\n", "branches", "%", "itself", "calls");
-        // What costs least is left out, so that as many rows as are wanted remain.
+        // The rows with the least cost are omitted, so that the requested number remains.
         std::vector<std::size_t> by_cost;
         for (std::size_t i = 1; i < tree.nodes.size(); ++i) by_cost.push_back(i);
         std::stable_sort(by_cost.begin(), by_cost.end(), [&](std::size_t a, std::size_t b) {
@@ -249,7 +249,7 @@ private:
             block_rows(one.blocks);
         }
     }
-    /// Lines that lie behind each other and were run as often, in one row.
+    /// Prints consecutive lines with the same count in one row.
     void lines_of(const function_coverage& one) {
         for (auto at = one.lines.begin(); at != one.lines.end();) {
             auto last = at;

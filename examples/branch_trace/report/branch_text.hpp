@@ -18,9 +18,9 @@ enum class view { last, edges, calls, blocks, coverage };
 
 struct question {
     view what = view::last;
-    std::string function;                ///< of coverage
-    std::size_t rows = 20;               ///< at most, in each table
-    std::vector<std::uint32_t> threads;  ///< of these alone; empty: of all
+    std::string function;                ///< for coverage
+    std::size_t rows = 20;               ///< maximum, in each table
+    std::vector<std::uint32_t> threads;  ///< only these; empty: all
 };
 
 /// "last", "edges", "calls", "blocks", "coverage=FUNCTION". Returns false for other texts.
@@ -31,7 +31,7 @@ struct answer {
     std::vector<damage> damages;  ///< of the file
 };
 
-/// Reads the trace and answers. Throws as read_branches does.
+/// Reads the trace and answers. Throws like read_branches.
 [[nodiscard]] answer ask(const std::string& path, const question& what);
 
 }  // namespace branches

@@ -23,7 +23,7 @@ namespace {
 
 namespace reduce = trace_ring::reduce;
 
-/// What an event is to this reader.
+/// The meaning of an event for this reader.
 enum class what : std::uint8_t {
     unseen,
     other,
@@ -90,7 +90,7 @@ public:
     }
 
 private:
-    /// A branch that comes before the record that says whose it is.
+    /// A branch before the record that names its thread.
     struct early_branch {
         branch_kind kind{};
         std::uint64_t from = 0, to = 0;
@@ -120,7 +120,7 @@ private:
             if (!begun.contains(process)) first[process].push_back(module_of(*record));
         }
         for (auto& [number, modules] : first) {
-            // Of two in one place the first.
+            // If two modules are mapped in one place, the first counts.
             for (auto at = modules.rbegin(); at != modules.rend(); ++at) {
                 at->add_to(process(number));
             }
@@ -215,7 +215,7 @@ private:
             early_.push_back({kind, from, to, std::exchange(cut_, false)});
             return;
         }
-        // A zero begins or ends a stretch: what is before it is not known.
+        // A zero begins or ends a part: the branch before it is unknown.
         const bool begins = from == 0;
         const place_id there = code_now_->find(from);
         // A processor's store does not record the kind of a branch; the instruction shows it.
@@ -236,7 +236,7 @@ private:
             take_branch(b.kind, b.from, b.to);
         }
     }
-    /// Nothing says whose the branches are that came early.
+    /// The thread of these early branches is unknown.
     void leave_out() {
         out_.nobodys += early_.size();
         early_.clear();
@@ -267,7 +267,7 @@ private:
         }
         std::fill(follows_.begin(), follows_.end(), false);
         leave_out();
-        code_now_ = nullptr;  // it may have said that another thread follows
+        code_now_ = nullptr;  // the damaged part may have named another thread
     }
 
     reduce::trace_file trace_;

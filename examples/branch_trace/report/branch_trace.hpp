@@ -19,11 +19,11 @@
 namespace branches {
 
 struct branch {
-    place_id from = 0;         ///< 0: a stretch begins at `to`
-    place_id to = 0;           ///< 0: it ends at `from`
-    std::uint32_t thread = 0;  ///< in branch_trace::threads
+    place_id from = 0;         ///< 0: a part begins at `to`
+    place_id to = 0;           ///< 0: the part ends at `from`
+    std::uint32_t thread = 0;  ///< index into branch_trace::threads
     branch_kind kind{};
-    bool follows = false;  ///< straight on from where the thread's branch before it went to
+    bool follows = false;  ///< continues where the thread's previous branch went to
 
     [[nodiscard]] bool taken() const noexcept { return from != 0 && to != 0; }
 };
@@ -36,12 +36,13 @@ struct traced_thread {
 /// Another event, before branch number `at`.
 struct note {
     std::size_t at = 0;
-    std::uint32_t thread = 0;  ///< in branch_trace::threads; `no_thread`: a process's
+    std::uint32_t thread = 0;  ///< index into branch_trace::threads; `no_thread`: concerns a
+                               ///< process
     std::string what;
 };
 inline constexpr std::uint32_t no_thread = ~std::uint32_t{0};
 
-/// What contradicts itself in the file, and where.
+/// A contradiction in the file, and its place.
 struct damage {
     std::uint64_t offset = 0;
     std::string what;
@@ -50,12 +51,13 @@ struct damage {
 struct branch_trace {
     std::string file;
     std::string source;   ///< the source of the branches; empty: unknown
-    std::string program;  ///< that was traced
+    std::string program;  ///< the traced program
     std::vector<traced_thread> threads;
-    std::vector<branch> branches;  ///< with those that begin or end a stretch
-    std::uint64_t taken = 0;       ///< of them, those that have both ends
+    std::vector<branch> branches;  ///< including those that begin or end a part
+    std::uint64_t taken = 0;       ///< the number of those that have both ends
     std::vector<note> notes;       ///< in the order of the trace
-    std::uint64_t nobodys = 0;     ///< branches of which nothing that is left says whose they are
+    std::uint64_t nobodys = 0;     ///< branches whose thread is unknown, because the record that
+                                   ///< names it is lost
     std::uint64_t unreadable = 0;  ///< records that cannot be interpreted
     trace_ring::loss_counts lost;
     std::vector<damage> damages;
@@ -68,8 +70,8 @@ public:
                              "\"branch.recording\"") {}
 };
 
-/// Reads a branch trace. Throws trace_ring::format_error, std::system_error, not_a_branch_trace. 16
-/// bytes of memory a branch.
+/// Reads a branch trace. Throws trace_ring::format_error, std::system_error, not_a_branch_trace.
+/// Uses 16 bytes of memory per branch.
 [[nodiscard]] branch_trace read_branches(const std::string& path, code& into);
 
 }  // namespace branches

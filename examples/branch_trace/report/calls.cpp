@@ -16,8 +16,8 @@ namespace {
 
 struct frame {
     std::size_t node = 0;
-    place caller;        ///< of the call; without an object: the bottom
-    bool exact = false;  ///< it returns to `caller` itself: a handler
+    place caller;        ///< the place of the call; without an object: the bottom
+    bool exact = false;  ///< it returns exactly to `caller`: a handler
 };
 
 class follower {
@@ -63,8 +63,7 @@ private:
     using call_stack = std::vector<frame>;
     static constexpr std::size_t most = 1000;
 
-    /// Of a stack's innermost frames the first that is of that sort; what it is from the top, or
-    /// nothing.
+    /// The first of the innermost frames with this property, counted from the top; empty: none.
     template <class Wanted>
     [[nodiscard]] static std::optional<std::size_t> innermost(const call_stack& stack,
                                                               Wanted wanted) {
@@ -74,7 +73,7 @@ private:
         return static_cast<std::size_t>(found - stack.rbegin());
     }
 
-    /// The child for `function`; the node itself above, where it is one already.
+    /// The child for `function`, or an ancestor that is already for this function.
     [[nodiscard]] std::size_t below(std::size_t parent, function_id function) {
         for (std::size_t up = parent; up != 0; up = out_.nodes[up].parent) {
             if (out_.nodes[up].function == function && function != 0) return up;
@@ -90,7 +89,7 @@ private:
         return at->second;
     }
 
-    /// Nothing is known but where the thread is.
+    /// Nothing is known except the place of the thread.
     void restart(call_stack& stack, place_id where) {
         stack.clear();
         stack.push_back({below(0, code_.function_of(where)), {}, false});
@@ -102,7 +101,7 @@ private:
         stack.push_back({node, code_.at(b.from), exact});
     }
 
-    /// Whether a return from this frame lands there.
+    /// Whether a return from this frame goes to this place.
     [[nodiscard]] static bool returns_to(const frame& f, const place& there) {
         if (f.caller.object != there.object || f.caller.object == 0) return false;
         const std::uint64_t distance = there.address - f.caller.address;
@@ -141,7 +140,7 @@ private:
         ++out_.nodes[stack.back().node].calls;
     }
 
-    /// Leaves all that this function, if it is on the stack, has called.
+    /// If this function is on the stack, removes all frames that it has called.
     [[nodiscard]] bool back_to(call_stack& stack, function_id function) {
         if (function == 0) return false;
         const auto gone = innermost(
@@ -151,11 +150,11 @@ private:
         stack.resize(stack.size() - *gone);
         return true;
     }
-    /// The caller of the bottom, of which nothing was known.
+    /// The caller of the bottom frame, which was unknown.
     void restart_at(call_stack& stack, function_id function) {
         stack.back() = {below(0, function), {}, false};
     }
-    /// Another function in the place of the innermost: it returns where that one would have.
+    /// Another function replaces the innermost one, and returns where that one would have returned.
     void replace(call_stack& stack, function_id function) {
         const std::size_t parent = stack.size() > 1 ? stack[stack.size() - 2].node : 0;
         stack.back().node = below(parent, function);

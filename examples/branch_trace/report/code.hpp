@@ -20,11 +20,11 @@
 
 namespace branches {
 
-using object_id = std::uint32_t;    ///< 0: no object is known to lie there
+using object_id = std::uint32_t;    ///< 0: no object is known there
 using place_id = std::uint32_t;     ///< 0: the address 0
-using function_id = std::uint32_t;  ///< 0: none is known
+using function_id = std::uint32_t;  ///< 0: unknown
 
-/// An instruction: in which object, and where by the addresses in its file.
+/// An instruction: its object, and its address in the object's file.
 struct place {
     object_id object = 0;
     std::uint64_t address = 0;
@@ -39,7 +39,7 @@ struct known_function {
     std::string name;       ///< demangled, or "object+0x123"
 };
 
-/// Every object, place and function of a report, each once.
+/// Every object, place and function of a report, each with one number.
 class code {
 public:
     code();
@@ -49,9 +49,9 @@ public:
 
     [[nodiscard]] const place& at(place_id id) const { return places_.at(id); }
     [[nodiscard]] const std::vector<symbols::symbol>& names(place_id id);
-    /// The function that has a symbol around this place; 0: none.
+    /// The function whose symbol contains this place; 0: none.
     [[nodiscard]] function_id function_of(place_id id);
-    /// The same, and where there is no symbol one that begins here: where a call goes to.
+    /// The same, but without a symbol it is a function that begins here: the target of a call.
     [[nodiscard]] function_id function_from(place_id id);
     [[nodiscard]] const known_function& function(function_id id) const { return functions_.at(id); }
     [[nodiscard]] std::size_t functions() const noexcept { return functions_.size(); }
@@ -63,10 +63,10 @@ public:
     /// available.
     [[nodiscard]] branch_kind kind_of(place_id branch);
 
-    /// The file; null if there is none by that name: a vdso, memory without a file.
+    /// The file; null if there is none, for a vdso or memory without a file.
     [[nodiscard]] const symbols::object* object(object_id id);
     [[nodiscard]] const std::string& path(object_id id) const { return paths_.at(id); }
-    /// Paths of the files that give no names, and why.
+    /// Paths of the files that provide no names, with the reason.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept {
         return problems_;
     }
@@ -97,12 +97,13 @@ private:
     std::map<std::string, std::string> problems_;
 };
 
-/// What lies where in one process, now.
+/// The current mappings of one process.
 class process_code {
 public:
     explicit process_code(code& all) : all_(&all) {}
 
-    /// The bytes of a file from `offset` on lie at [start, end); what lay there before is gone.
+    /// The bytes of a file from `offset` on are mapped at [start, end), and replace earlier
+    /// mappings there.
     void add(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path);
     [[nodiscard]] place_id find(std::uint64_t address);
 

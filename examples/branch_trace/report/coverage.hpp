@@ -17,12 +17,12 @@ namespace branches {
 
 struct function_coverage {
     known_function function;
-    std::vector<edge> edges;    ///< from or to somewhere in the function, the hottest first
+    std::vector<edge> edges;    ///< edges from or to this function, the most frequent first
     std::vector<block> blocks;  ///< in it, by address
     std::uint64_t bytes = 0;    ///< of the function
-    std::uint64_t run = 0;      ///< of them in a block that was run
-    /// Each line that has code in the function, and how often the block that was run most of it
-    /// was; 0: never seen. Empty without debug information.
+    std::uint64_t run = 0;      ///< the number of those in an executed block
+    /// Each line with code in the function, with the count of the block that has most of its code;
+    /// 0: never executed. Empty without debug information.
     std::map<std::pair<std::string, int>, std::uint64_t> lines;
     [[nodiscard]] std::size_t lines_run() const;
 };

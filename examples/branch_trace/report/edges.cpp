@@ -11,7 +11,7 @@
 namespace branches {
 namespace {
 
-/// A cut before the instruction at an address, or behind it, in the order of both.
+/// A cut before or after the instruction at an address, ordered by both.
 struct cut {
     std::uint64_t address = 0;
     bool behind = false;
@@ -108,7 +108,7 @@ block_counts count_blocks(std::span<const branch> branches, code& of) {
                 found.ends_behind = end == 0;
                 found.end = end == 0 ? found.end + 1 : end;
             }
-            // Nothing lies between a branch and a target right behind it.
+            // There is nothing between a branch and a target directly after it.
             if (found.end <= found.start) continue;
             out.blocks.push_back(found);
         }

@@ -24,14 +24,14 @@ struct edge {
     std::uint64_t count = 0;
 };
 
-/// Every edge, the hottest first.
+/// Every edge, the most frequent first.
 [[nodiscard]] std::vector<edge> count_edges(std::span<const branch> branches);
 
-/// Straight code.
+/// A sequence of instructions without branches.
 struct block {
     object_id object = 0;
     std::uint64_t start = 0;
-    std::uint64_t end = 0;  ///< behind its last byte
+    std::uint64_t end = 0;  ///< after its last byte
     std::uint64_t count = 0;
     bool starts_behind = false;  ///< after the instruction at `start`, whose bytes are not
                                  ///< available
@@ -41,9 +41,9 @@ struct block {
 
 struct block_counts {
     std::vector<block> blocks;  ///< by object and address
-    std::uint64_t runs = 0;     ///< straight runs that were counted
-    std::uint64_t broken = 0;   ///< not counted: they lead backward or into another object, which a
-                                ///< trace without a gap never does
+    std::uint64_t runs = 0;     ///< number of counted straight runs
+    std::uint64_t broken = 0;   ///< not counted: runs that lead backward or into another object,
+                                ///< which never happens in a trace without a gap
 };
 
 [[nodiscard]] block_counts count_blocks(std::span<const branch> branches, code& of);

@@ -23,31 +23,31 @@ using trace_ring::x86::branch_kind;
 /// No instruction is longer.
 inline constexpr std::size_t longest_instruction = 15;
 
-/// An instruction, as far as branches go.
+/// The properties of an instruction that matter for branches.
 struct branch_instruction {
     enum class what : std::uint8_t {
-        unreadable,     ///< its bytes are not there, or not all of them
-        no_branch,      ///< the next one follows it
-        may_branch,     ///< conditional, or a transaction's begin: goes to `target` or on behind
+        unreadable,     ///< its bytes are missing or incomplete
+        no_branch,      ///< continues at the next instruction
+        may_branch,     ///< conditional, or a transaction's begin: goes to `target` or continues
         does_branch,    ///< always taken
         enters_kernel,  ///< a system call
-        raises,         ///< int3, int n and their like: an exception is its way
+        raises,         ///< int3, int n and similar: raises an exception
     };
-    /// How a conditional branch decides.
+    /// The condition of a conditional branch.
     enum class test : std::uint8_t { flags, count, count_and_zero, count_and_not_zero, no_count };
 
-    alignas(8) std::uint64_t target = 0;  ///< of may_branch
+    alignas(8) std::uint64_t target = 0;  ///< for may_branch
     what is = what::unreadable;
     branch_kind kind = branch_kind::unknown;
     test by = test::flags;
-    std::uint8_t length = 0;      ///< in bytes; only of may_branch, enters_kernel and delays_trap
-    std::uint8_t condition = 0;   ///< of test::flags: the low four bits of the opcode
-    bool count_is_short = false;  ///< of the other tests: the register is half as wide
-    bool changes_mode = false;    ///< a far branch: what follows may be code of the other model
-    /// What it does with the processor's flags as a whole.
+    std::uint8_t length = 0;      ///< in bytes; only for may_branch, enters_kernel and delays_trap
+    std::uint8_t condition = 0;   ///< for test::flags: the low four bits of the opcode
+    bool count_is_short = false;  ///< for the other tests: the register is half as wide
+    bool changes_mode = false;    ///< a far branch: the target may be code of the other mode
+    /// Its effect on the processor's flags as a whole.
     enum class flags : std::uint8_t { leaves, stores, loads };
     flags does = flags::leaves;
-    bool delays_trap = false;  ///< a step does not end behind it, but behind the next one
+    bool delays_trap = false;  ///< a step does not end after it, but after the next instruction
 };
 
 namespace impl {
@@ -258,8 +258,8 @@ private:
     return impl::branch_decoder(code, at, mode).decode();
 }
 
-/// Whether a conditional branch was taken, by the flags, and the count register (rcx, ecx) as both
-/// are behind it.
+/// Whether a conditional branch was taken, from the flags and the count register (rcx, ecx) after
+/// it.
 [[nodiscard]] constexpr bool condition_held(const branch_instruction& what, std::uint64_t flags,
                                             std::uint64_t count,
                                             record::program_mode mode) noexcept {

@@ -63,7 +63,7 @@ public:
                decode_branch(bytes, at, mode).is == branch_instruction::what::enters_kernel;
     }
 
-    /// Whatever was mapped may be another thing now.
+    /// Drops everything, because mappings may have changed.
     void forget() {
         pages_.clear();
         writable_.clear();
@@ -120,7 +120,7 @@ private:
             got += size;
         }
         const auto what = decode_branch(std::span(code).first(got), at, mode);
-        // A page that cannot be read now may be there the next time.
+        // A page that cannot be read now may be readable later.
         if (what.is == branch_instruction::what::unreadable) lasting = false;
         return what;
     }
@@ -151,7 +151,7 @@ private:
         const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
                                                                    &std::fclose);
         if (file == nullptr) {
-            writable_.push_back({0, ~std::uint64_t{0}});  // nothing is known: nothing is kept
+            writable_.push_back({0, ~std::uint64_t{0}});  // nothing is known, so nothing is cached
             return;
         }
         std::array<char, 512> line{};

@@ -9,7 +9,7 @@
 
 namespace branch_trace {
 
-/// Whether the condition holds whose code is in the lowest four bits, by the flags register.
+/// Whether the condition in the lowest four bits holds for these flags.
 [[nodiscard]] constexpr bool condition_holds(unsigned condition, std::uint64_t flags) noexcept {
     const auto bit = [flags](unsigned at) { return (flags >> at & 1U) != 0; };
     const bool carry = bit(0), parity = bit(2), zero = bit(6), sign = bit(7), overflow = bit(11);

@@ -61,13 +61,13 @@ using trace_ring::relaxed;
 using x86::branch;
 
 struct step_options {
-    bool follow_forks = false;          ///< also the processes that the program starts
-    bool system_calls = true;           ///< hand over their records
-    std::uint64_t steps_a_read = 4096;  ///< after so many, `read` returns
+    bool follow_forks = false;          ///< also traces the processes that the program starts
+    bool system_calls = true;           ///< also records system calls
+    std::uint64_t steps_a_read = 4096;  ///< `read` returns after this many steps
 };
 
-/// A model of branch_source. All but `stop` is for the thread that has constructed it, as ptrace
-/// wants it. Its end kills what is still stepped.
+/// A model of branch_source. As ptrace requires, all functions except `stop` must be called by the
+/// constructing thread. The destructor kills all stepped processes.
 class single_step {
 public:
     static constexpr x86::branch_character character{.order = x86::branch_order::oldest_first,
@@ -76,26 +76,27 @@ public:
                                                      .tells_privilege = true,
                                                      .tells_thread = true};
 
-    /// Starts a program, looked for as a shell does, and stops it before its first instruction.
-    /// Throws setup_error, which names it: what execve(2) says, or why it must not be traced.
+    /// Starts a program, found as a shell does, and stops it before its first instruction. Throws
+    /// setup_error, which names the program, with the error of execve(2) or the reason why it may
+    /// not be traced.
     explicit single_step(const std::vector<std::string>& command, step_options options = {})
         : options_(options),
           own_(::getpid()),
           first_(impl::start_traced(command, trace_options(options))) {
         stepped& one = threads_.add(first_, first_, std::make_shared<code_cache>());
-        // It is stopped already; what `read` finds first is where it begins.
+        // It is already stopped. The first thing that `read` reports is where it begins.
         found begun;
         executed_anew(one, begun);
-        one.entered = true;  // execve has yet to return
+        one.entered = true;  // execve has not returned yet
         for (std::size_t i = 0; i < begun.count; ++i) first_records_.push_back(begun.records[i]);
         go_on(one, 0);
     }
     single_step(const single_step&) = delete;
     single_step& operator=(const single_step&) = delete;
 
-    /// Steps until `steps_a_read` instructions are executed, nothing is left to be stepped, or
-    /// `stop` is called; waits while all threads wait.
-    /// Throws setup_error if a 32-bit tracer meets a 64-bit program, and what the visitor throws.
+    /// Steps until `steps_a_read` instructions are executed, nothing is left to step, or `stop` is
+    /// called. Waits while all threads wait. Throws setup_error if a 32-bit tracer meets a 64-bit
+    /// program, and exceptions of the visitor.
     template <class Visit>
     std::uint64_t read(Visit&& visit) {
         std::uint64_t records = 0;
@@ -124,7 +125,7 @@ public:
     }
 
     [[nodiscard]] bool ended() const noexcept { return threads_.empty() && first_records_.empty(); }
-    /// Nothing ever is: what is stepped waits.
+    /// Nothing is ever lost, because the stepped threads wait.
     [[nodiscard]] static trace_ring::loss_counts lost() noexcept { return {}; }
 
     /// Makes the current `read` return soon, and later ones immediately, until `resume`. May be
@@ -135,8 +136,8 @@ public:
         stop_.store(1, relaxed);
         // relaxed: any of the threads will do, and one that is gone is not found
         if (const ::pid_t one = awake_.load(relaxed); one != 0) {
-            // If it is waiting in the kernel: from its tracer's thread, else by a signal that means
-            // nothing by default, and that is not passed on.
+            // If it is waiting in the kernel: interrupted by its tracer's thread, or otherwise by a
+            // signal that has no effect by default and is not delivered.
             if (::ptrace(PTRACE_INTERRUPT, one, nullptr, nullptr) != 0) ::kill(one, SIGURG);
         }
         errno = saved;
@@ -145,19 +146,19 @@ public:
     [[nodiscard]] bool stopped() const noexcept { return stop_.load(relaxed) != 0; }
     void resume() noexcept { stop_.store(0, relaxed); }  // relaxed: as in stop
 
-    /// Kills what is stepped, and waits for its end.
+    /// Kills the stepped processes, and waits for their end.
     void kill() noexcept {
         awake_.store(0, relaxed);  // relaxed: as in stop
         threads_.kill();
     }
 
-    /// Of the program that was started.
+    /// The process that was started.
     [[nodiscard]] ::pid_t process() const noexcept { return first_; }
-    /// How that ended, as waitpid(2) says it; empty before.
+    /// Its exit status in the form of waitpid(2); empty while it runs.
     [[nodiscard]] std::optional<int> status() const noexcept { return status_; }
-    /// Instructions executed so far, each system call among them.
+    /// Instructions executed so far, including system calls.
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
-    /// Threads that are stepped now.
+    /// The number of threads that are being stepped.
     [[nodiscard]] std::size_t threads() const noexcept { return threads_.size(); }
 
 private:
@@ -165,11 +166,11 @@ private:
     static constexpr int at_system_call = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
 
     using stepped = impl::stepped_thread;
-    /// What one stop has brought.
+    /// The result of one stop.
     struct found {
         std::array<branch, 2> records{};
         std::size_t count = 0;
-        int signal = 0;  ///< to be passed on
+        int signal = 0;  ///< to be delivered
     };
 
     [[nodiscard]] static long trace_options(const step_options& options) noexcept {
@@ -220,7 +221,7 @@ private:
         }
     }
 
-    /// A system call enters the kernel, or leaves it.
+    /// A system call enters or leaves the kernel.
     [[nodiscard]] bool at_kernel(stepped& one, found& out) {
         if (!one.entered) {
             one.entered = true;
@@ -242,7 +243,7 @@ private:
         return true;
     }
 
-    /// A step's end, or a SIGTRAP of the program's own.
+    /// The end of a step, or the program's own SIGTRAP.
     [[nodiscard]] bool trapped(stepped& one, found& out) {
         constexpr int by_step = 2, by_system_call = 1, by_handler = SIGTRAP;  // si_code
         ::siginfo_t info{};
@@ -282,8 +283,8 @@ private:
         return true;
     }
 
-    /// Of two instructions that were executed in one step, as no step ends behind the first, that
-    /// one is passed.
+    /// If two instructions were executed in one step, because no step ends after the first, this
+    /// accounts for the first.
     void pass_delaying(stepped& one, std::uint64_t now) {
         for (;;) {
             const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
@@ -292,7 +293,7 @@ private:
             one.ip += was.length;
         }
     }
-    /// Whether a SIGTRAP like that behind a system call is int1's, at which some virtual machines
+    /// Whether a SIGTRAP as after a system call was raised by int1, at which some virtual machines
     /// leave the processor.
     [[nodiscard]] bool has_raised_trap(stepped& one, std::uint64_t now, bool left_kernel) {
         pass_delaying(one, now);
@@ -300,7 +301,7 @@ private:
                one.code->at(one.tid, one.ip, one.mode).is == what::raises;
     }
 
-    /// The instruction at `one.ip` was executed, and `now` is next.
+    /// The instruction at `one.ip` was executed, and `now` is the next one.
     void executed(stepped& one, std::uint64_t now, found& out) {
         pass_delaying(one, now);
         ++steps_;
@@ -314,7 +315,7 @@ private:
             case what::no_branch:
             case what::unreadable:
             case what::raises:
-                // Something else has happened to it: a restartable sequence was begun anew, say.
+                // Another event, for example the restart of a restartable sequence.
                 if (now - one.ip > longest_instruction) put(out, one, branch(one.ip, now));
                 return;
             case what::may_branch:
@@ -342,7 +343,7 @@ private:
     }
 
     void returned(stepped& one, const branch_instruction& was, std::uint64_t now, found& out) {
-        constexpr std::uint64_t none = 0xFFFFFFFF;  // what a return from a handler leaves behind
+        constexpr std::uint64_t none = 0xFFFFFFFF;  // value after a return from a handler
         std::uint64_t number = none;
         const bool known = impl::peek(one.tid, impl::user_area::call, number);
         if (known && (number & none) == none && now != one.ip + was.length) {
@@ -352,19 +353,20 @@ private:
             if (one.own_trap) impl::set_own_trap_flag(one.tid);
             return;
         }
-        const branch record(one.ip, now, branch_kind::system_call);  // `was` ends with the cache
+        const branch record(one.ip, now, branch_kind::system_call);  // the cached `was` is no
+                                                                     // longer valid
         if (!known || impl::may_map(number)) one.code->forget();
         if (options_.system_calls) put(out, one, record);
     }
 
-    /// A signal is about to be passed on.
+    /// A signal is about to be delivered.
     [[nodiscard]] bool signalled(stepped& one, int signal, found& out) {
         ::siginfo_t info{};
         std::uint64_t now = 0;
         if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
             return false;
         const bool sent = info.si_code <= 0;
-        if (signal == SIGURG && sent && info.si_pid == own_) return true;  // of `stop`
+        if (signal == SIGURG && sent && info.si_pid == own_) return true;  // sent by `stop`
         if (signal == SIGTRAP && one.mask.is_hidden()) {
             if (sent) {
                 one.mask.hold(info);
@@ -400,7 +402,7 @@ private:
         return true;
     }
 
-    /// Another program is executed by it, which is the only thread of its process now.
+    /// The thread executes another program, and is now the only thread of its process.
     void executed_anew(stepped& one, found& out) {
         const ::pid_t before = impl::read_event_message(one.tid);
         const stepped* const other = before != 0 ? threads_.find(before) : nullptr;
@@ -460,26 +462,26 @@ private:
         if (by_kernel) {
             if (!one.entered && !one.own_trap) impl::take_trap_flag(one.tid);
         } else if (!one.own_trap && loads_flags_unseen(one)) {
-            // As behind any other popf, the flag is the program's then if it is set.
+            // As after any other popf, a set flag then belongs to the program.
             impl::set_own_trap_flag(one.tid);
         }
         // If the thread is gone, the next wait reports its end.
         static_cast<void>(by_kernel ? impl::go_to_system_call(one.tid, signal)
                                     : impl::step(one.tid, signal));
     }
-    /// Whether what is next is a system call. It is entered and left without the trap flag, which
-    /// would be seen in a register, also by the child that it makes.
+    /// Whether the next instruction is a system call. It is entered and left without the trap flag,
+    /// which would otherwise be visible in a register, also to a child that it creates.
     [[nodiscard]] bool goes_by_kernel(stepped& one, int signal) {
         if (one.entered) return true;
         if (one.begins) return false;
         const bool is_call =
             one.restarts || (one.code->at(one.tid, one.ip, one.mode).is == what::enters_kernel &&
                              one.code->is_still_system_call(one.tid, one.ip, one.mode));
-        // A handler is stepped. Other signals stop it, or do nothing.
+        // A handler is stepped. Other signals stop the thread, or have no effect.
         return is_call && (signal == 0 || !impl::has_handler(one.process, signal));
     }
-    /// Whether a popf, or an iret, is executed in one step with the instruction before it. The
-    /// kernel, which looks at the first only, would take the flag for the tracer's.
+    /// Whether a popf or an iret is executed in one step with the instruction before it. The kernel
+    /// checks only the first one, and would attribute the flag to the tracer.
     [[nodiscard]] bool loads_flags_unseen(stepped& one) {
         const branch_instruction& first = one.code->at(one.tid, one.ip, one.mode);
         if (!first.delays_trap) return false;

@@ -2,9 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #pragma once
 
-/// @file
-/// The threads that are stepped: what is known of each, and waiting for one of them to stop while
-/// other children of the tracer are left to it.
+/// @file The stepped threads and their states. Waits for one of them to stop, and leaves other
+/// children of the tracer alone.
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -33,22 +32,23 @@ struct stepped_thread {
     ::pid_t process = 0;
     std::shared_ptr<code_cache> code;
     std::uint64_t ip = 0;           ///< the next instruction
-    std::uint64_t signal_from = 0;  ///< the instruction that a signal came instead of, or by
+    std::uint64_t signal_from = 0;  ///< the instruction that caused the signal, or was replaced by
+                                    ///< it
     record::program_mode mode = record::program_mode::lp64;
-    bool begins = true;      ///< nothing is known of it yet
-    bool signalled = false;  ///< a signal was passed on, and nothing has happened since
-    bool by_itself = false;  ///< the instruction brought the signal about
-    bool leaves = false;     ///< another's process, that is not to be followed
+    bool begins = true;      ///< its state is unknown so far
+    bool signalled = false;  ///< a signal was delivered, and nothing has happened since
+    bool by_itself = false;  ///< the instruction caused the signal
+    bool leaves = false;     ///< belongs to a process that is not followed
     bool entered = false;    ///< it is in the system call at `ip`
     bool restarts =
-        false;  ///< that was interrupted, and is entered anew unless a handler is called
+        false;  ///< the call was interrupted, and is entered again unless a handler is called
     bool left_kernel = false;  ///< a system call has ended, and nothing has happened since
     trap_mask mask;
     bool own_trap = false;            ///< the program has set the trap flag itself
-    bool own_trap_on_return = false;  ///< and so it will be after the handler's return
+    bool own_trap_on_return = false;  ///< and will have it after the handler's return
 };
 
-/// All for the one thread that is their tracer.
+/// To be used only by the thread that traces them.
 class stepped_threads {
 public:
     stepped_threads() noexcept = default;
@@ -78,15 +78,15 @@ public:
         std::erase_if(threads_, [tid](const auto& one) { return one->tid == tid; });
     }
 
-    /// Waits for one of them; null: for nothing now, look again.
+    /// Waits for one of them. Null: nothing yet; call again.
     [[nodiscard]] stepped_thread* wait(int& status) {
         if (threads_.size() == 1) {
             stepped_thread& only = *threads_.front();
             if (::waitpid(only.tid, &status, __WALL) == only.tid) return &only;
-            if (errno != EINTR) remove(only.tid);  // reaped by another
+            if (errno != EINTR) remove(only.tid);  // reaped elsewhere
             return nullptr;
         }
-        // Children that are no business of ours are only looked at, and left.
+        // Unrelated children are only inspected, and not reaped.
         ::siginfo_t info{};
         if (::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD) != 0) {
             if (errno != EINTR) threads_.clear();
@@ -103,7 +103,7 @@ public:
         return nullptr;
     }
 
-    /// Of a process, only this one is left.
+    /// Removes all threads of a process except this one.
     void remove_others(const stepped_thread& one) {
         std::erase_if(threads_, [&one](const auto& other) {
             return other->process == one.process && other.get() != &one;
@@ -115,7 +115,7 @@ public:
         for (const auto& one : threads_) {
             if (one->process == one->tid || !has_leader(*one)) ::kill(one->process, SIGKILL);
         }
-        for (const bool leaders : {false, true}) {  // which end behind their threads
+        for (const bool leaders : {false, true}) {  // leaders end after their threads
             for (const auto& one : threads_) {
                 if ((one->tid == one->process) == leaders) wait_for_end(*one);
             }

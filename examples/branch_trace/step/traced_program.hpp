@@ -31,8 +31,8 @@ namespace branch_trace::impl {
 
 namespace record = trace_ring::record;
 
-/// Where the registers lie for PTRACE_PEEKUSER, which knows the tracer's layout only: of a 32-bit
-/// program, too, under a 64-bit tracer.
+/// The offsets of the registers for PTRACE_PEEKUSER, which always uses the tracer's layout, even
+/// for a 32-bit program under a 64-bit tracer.
 struct user_area {
 #if defined(__x86_64__)
     static constexpr std::size_t ip = offsetof(::user_regs_struct, rip);
@@ -65,7 +65,7 @@ inline void poke(::pid_t thread, std::size_t offset, std::uint64_t value) noexce
     static_cast<void>(::ptrace(PTRACE_POKEUSER, thread, offset, static_cast<unsigned long>(value)));
 }
 
-/// Whether the thread executes 32- or 64-bit code: by how long its registers are.
+/// Whether the thread executes 32- or 64-bit code, detected by the size of its registers.
 [[nodiscard]] inline bool read_mode(::pid_t thread, record::program_mode& out) noexcept {
     constexpr std::size_t registers32 = 17 * 4;
     std::array<std::byte, 512> bytes{};
@@ -88,7 +88,7 @@ inline void poke(::pid_t thread, std::size_t offset, std::uint64_t value) noexce
 inline bool step(::pid_t thread, int signal) noexcept {
     return ::ptrace(PTRACE_SINGLESTEP, thread, nullptr, static_cast<long>(signal)) == 0;
 }
-/// Goes on to where the next system call enters the kernel, or from there to where it leaves it.
+/// Continues to the next entry of a system call, or from there to its return.
 inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
     return ::ptrace(PTRACE_SYSCALL, thread, nullptr, static_cast<long>(signal)) == 0;
 }
@@ -106,11 +106,11 @@ inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
         return false;
     }
     const auto error = -static_cast<std::int32_t>(result);
-    return (error >= 512 && error <= 514) || error == 516;  // ERESTARTSYS and its like
+    return (error >= 512 && error <= 514) || error == 516;  // ERESTARTSYS and similar
 }
 
-/// Whether a system call, by its number in either table, may have mapped memory anew. Some that
-/// have not are among them: the numbers of one table mean others in the other one.
+/// Whether a system call, by its number in either table, may have changed mappings. Some others are
+/// included, because the numbers of one table have other meanings in the other one.
 [[nodiscard]] constexpr bool may_map(std::uint64_t number) noexcept {
     switch (number & 0x3FFFFFFFU) {  // x32 sets a bit
         case 9:   // mmap, and from here on mprotect, munmap, mremap, shmat, shmdt,
@@ -137,8 +137,8 @@ inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
     }
 }
 
-/// Starts a program (looked for as a shell does) and stops it at its first instruction, traced by
-/// this thread with `options`. Throws setup_error, which names the program.
+/// Starts a program (found as a shell does) and stops it at its first instruction, traced by this
+/// thread with `options`. Throws setup_error, which names the program.
 [[nodiscard]] inline ::pid_t start_traced(const std::vector<std::string>& command, long options) {
     if (command.empty())
         throw trace_ring::setup_error("single_step", "no program is named", EINVAL);
@@ -161,7 +161,7 @@ inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
 
     const ::pid_t child = ::fork();
     if (child < 0) throw trace_ring::setup_error(name, "cannot fork", errno);
-    if (child == 0) {  // nothing but system calls here: other threads may hold any lock
+    if (child == 0) {  // only system calls here, because other threads may hold any lock
         go_in.reset();
         char byte = 0;
         if (::read(go_out.get(), &byte, 1) == 1) {
@@ -194,7 +194,7 @@ inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
             static_cast<void>(::ptrace(PTRACE_CONT, child, nullptr, static_cast<long>(signal)));
             continue;
         }
-        int error = ECHILD;  // killed before it was there
+        int error = ECHILD;  // killed before it was traced
         static_cast<void>(!::read(error_out.get(), &error, sizeof error));
         throw trace_ring::setup_error(name, "cannot be executed", error);
     }

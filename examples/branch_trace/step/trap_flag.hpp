@@ -27,7 +27,7 @@ namespace branch_trace::impl {
 
 inline constexpr std::uint64_t trap_flag = 0x100;
 
-/// The flags in memory: of all of them, the byte that holds the trap flag.
+/// The byte of the flags in memory that contains the trap flag.
 class flags_in_memory {
 public:
     /// `flags` is the address of the flags word, for any size of the word.
@@ -58,20 +58,21 @@ template <class Word>
     return launching::read_memory(thread, at, std::as_writable_bytes(std::span(&out, 1)));
 }
 
-/// Right behind a popf or an iret: whether the program has set the flag itself by it.
+/// Directly after a popf or an iret: whether this instruction has set the flag.
 [[nodiscard]] inline bool has_set_trap_flag(::pid_t thread) noexcept {
     std::uint64_t flags = 0;
     return peek(thread, user_area::flags, flags) && (flags & trap_flag) != 0;
 }
-/// Takes away the flag of a program that has not set it: from a popf on, the kernel takes the
-/// flag by which it steps for the program's.
+/// Clears the flag for a program that has not set it. After a popf, the kernel attributes its own
+/// stepping flag to the program.
 inline void take_trap_flag(::pid_t thread) noexcept {
     std::uint64_t flags = 0;
     if (peek(thread, user_area::flags, flags) && (flags & trap_flag) != 0) {
         poke(thread, user_area::flags, flags & ~trap_flag);
     }
 }
-/// Tells the kernel that it has: which it cannot know after a return from a handler.
+/// Informs the kernel that the program has set the flag, which the kernel cannot detect after a
+/// return from a handler.
 inline void set_own_trap_flag(::pid_t thread) noexcept {
     std::uint64_t flags = 0;
     if (peek(thread, user_area::flags, flags)) poke(thread, user_area::flags, flags | trap_flag);
@@ -83,7 +84,7 @@ inline void hide_pushed_trap_flag(::pid_t thread) noexcept {
     if (peek(thread, user_area::stack, stack)) flags_in_memory(thread, stack).clear_trap_flag();
 }
 
-/// After a syscall, which leaves the flags in r11 and where it returns to in rcx.
+/// After a syscall, which leaves the flags in r11 and the return address in rcx.
 inline void hide_trap_flag_in_r11([[maybe_unused]] ::pid_t thread) noexcept {
 #if defined(__x86_64__)
     std::uint64_t flags = 0, rcx = 0, ip = 0;
@@ -94,9 +95,9 @@ inline void hide_trap_flag_in_r11([[maybe_unused]] ::pid_t thread) noexcept {
 #endif
 }
 
-/// Where a frame of each kind has the flags.
+/// The places of the flags in each kind of frame.
 struct signal_frame {
-    static constexpr std::uint64_t context64 = 8;     // behind the return address
+    static constexpr std::uint64_t context64 = 8;     // after the return address
     static constexpr std::uint64_t flags64 = 176;     // in the context
     static constexpr std::uint64_t r11_64 = 64;       // in the context
     static constexpr std::uint64_t rcx_64 = 152;      // in the context
@@ -106,8 +107,8 @@ struct signal_frame {
     static constexpr std::uint64_t flags_in_context32 = 20 + 64;
 };
 
-/// At the first instruction of a handler, of which the frame is on top of the stack. The kernel
-/// takes the flag for the program's if the signal came instead of a popf or an iret.
+/// At the first instruction of a handler, whose frame is on top of the stack. The kernel attributes
+/// the flag to the program if the signal came instead of a popf or an iret.
 inline void hide_trap_flag_in_frame(::pid_t thread, record::program_mode mode) noexcept {
     using frame = signal_frame;
     std::uint64_t stack = 0;
@@ -131,7 +132,7 @@ inline void hide_trap_flag_in_frame(::pid_t thread, record::program_mode mode) n
         .clear_trap_flag();
 }
 
-/// At the entry of a system call: whether that is a handler's return to flags with the trap flag.
+/// At the entry of a system call: whether it is a handler's return to flags with the trap flag.
 [[nodiscard]] inline bool returns_to_trap_flag(::pid_t thread, record::program_mode mode) noexcept {
     using frame = signal_frame;
     constexpr std::uint64_t rt_sigreturn64 = 15, sigreturn32 = 119, rt_sigreturn32 = 173;
@@ -143,7 +144,8 @@ inline void hide_trap_flag_in_frame(::pid_t thread, record::program_mode mode) n
         return number == rt_sigreturn64 &&
                flags_in_memory(thread, stack + frame::flags64).has_trap_flag();
     }
-    // The handler's own return has taken the return address, and the other kind's stub the number.
+    // The handler's own return has popped the return address, and the other kind's stub has popped
+    // the number.
     if (number == sigreturn32) {
         return flags_in_memory(thread, stack - 8 + frame::flags32).has_trap_flag();
     }

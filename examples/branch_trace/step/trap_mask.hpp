@@ -29,11 +29,12 @@ namespace branch_trace::impl {
 /// happens.
 class trap_mask {
 public:
-    /// Before the thread is stepped, and whenever the kernel may have changed its mask.
+    /// To be called before the thread is stepped, and whenever the kernel may have changed its
+    /// mask.
     void hide(::pid_t thread) noexcept {
         std::uint64_t mask = 0;
         if (!get(thread, mask) || (mask & bit) == 0) {
-            is_again_for_thread_ = false;  // the program has had it
+            is_again_for_thread_ = false;  // the program has received it
             return;
         }
         set(thread, mask & ~bit);
@@ -56,18 +57,18 @@ public:
         to_thread_.reset();
         to_process_.reset();
     }
-    /// Whether the program blocks it, unseen by the kernel.
+    /// Whether the program blocks SIGTRAP without the kernel's mask showing it.
     [[nodiscard]] bool is_hidden() const noexcept { return is_hidden_; }
-    /// A SIGTRAP that was sent: it waits until the program does not block it any more.
+    /// Keeps a SIGTRAP that was sent until the program no longer blocks it.
     void hold(const ::siginfo_t& info) noexcept {
-        // The kernel delivers a thread's own before its process's.
+        // The kernel delivers a thread's signals before its process's signals.
         const bool for_thread = info.si_code == SI_TKILL || is_again_for_thread_;
         is_again_for_thread_ = false;
         auto& held = for_thread ? to_thread_ : to_process_;
         held = info;
-        held->si_code = SI_QUEUE;  // no other may be sent on behalf of its sender
+        held->si_code = SI_QUEUE;  // no other value may be sent on behalf of its sender
     }
-    /// Another program, or another thread's state.
+    /// For another program, or another thread's state.
     void reset() noexcept { *this = {}; }
 
 private:

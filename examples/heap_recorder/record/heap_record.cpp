@@ -47,7 +47,8 @@ constexpr const char* own = "heap-record";
 
 struct options {
     std::vector<std::string> command;
-    std::map<std::string, std::string> variables;  ///< the recorder's settings that were given
+    std::map<std::string, std::string> variables;  ///< the recorder's settings from the command
+                                                   ///< line
     std::string recorder;
     heap::report_options report;
     bool anyway = false;
@@ -65,7 +66,7 @@ struct options {
         ") nor in ../" HEAP_LIBRARY_FOLDER "; --recorder specifies another place");
 }
 
-/// The file to which each recorder adds its trace. Gone in the end.
+/// The file to which each recorder adds its trace. Removed at the end.
 class trace_list {
 public:
     struct entry {
@@ -98,7 +99,7 @@ private:
     std::string path_;
 };
 
-/// What the dynamic linker takes apart cannot be in a path that it is given.
+/// Characters that the dynamic linker interprets must not be in the path.
 void check_recorder(const std::string& path) {
     if (path.find_first_of(" :") != path.npos) {
         throw std::runtime_error(path +
@@ -126,7 +127,7 @@ void preload(const std::string& recorder) {
     return state != ' ' && state != 'Z';
 }
 
-/// Runs the program to its end; how it ended, as waitpid(2) says it.
+/// Runs the program to its end. Returns its status in the form of waitpid(2).
 [[nodiscard]] int run_program(launching::launched_program& program) {
     const launching::signal_taker taking(
         program.process(),
@@ -150,7 +151,7 @@ void tell_traces(const std::vector<trace_list::entry>& made) {
     }
 }
 
-/// As the report does.
+/// Prints the obstacles as the report does.
 void tell_obstacles(const heap::report_outcome& outcome) {
     for (const auto& file : outcome.files) {
         for (const auto& each : file.executions) {

@@ -10,20 +10,20 @@
 #include <utility>
 
 #include <trace_ring/point/machine/check.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
+#include "../../expressions/nearest.hpp"
 #include "../firings/kept_words.hpp"
 #include "condition_code.hpp"
 
 namespace trace_clauses {
 namespace {
 
+using expressions::nearest;
 using point::context_word;
 using point::instruction;
 using point::op;
 using trace_ring::field_form;
 using trace_ring::field_type;
-using trace_ring::reduce::where::nearest;
 
 constexpr std::uint32_t usual_frames = 16;
 constexpr std::size_t longest_name = 1024;  // of the point that fires

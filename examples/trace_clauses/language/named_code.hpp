@@ -19,8 +19,7 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/reduce/where/expression/kinds.hpp>
-
+#include "../../expressions/nearest.hpp"
 #include "compile.hpp"
 #include "known_types.hpp"
 #include "typed_code.hpp"
@@ -96,7 +95,7 @@ public:
         }
         if (const auto found = enumerated(of, std::string(name)))
             return constant(found->value, found->is_unsigned);
-        trace_ring::reduce::where::nearest to(name, 3);
+        expressions::nearest to(name, 3);
         for (const auto& [known, value] : types_.table().constants()) to.look(known);
         for (const auto& each : known_words) to.look(each.name);
         for (const std::string_view each :

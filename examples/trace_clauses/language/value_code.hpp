@@ -16,8 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/reduce/where/expression/kinds.hpp>
-
+#include "../../expressions/nearest.hpp"
 #include "compile.hpp"
 #include "known_types.hpp"
 #include "named_code.hpp"
@@ -63,7 +62,7 @@ public:
                 const operand pointer = value_of(of.parts[0], found);
                 if (types_.of(pointer).is != type::kind::pointer) {
                     refuse(of.parts[0],
-                           "'->' of " + types_.shown(pointer.type) + ", which is no pointer");
+                           "'->' of " + types_.shown(pointer.type) + ", which is not a pointer");
                 }
                 return member_of(of, {operand::kind::object, types_.of(pointer).of, {}}, of.word);
             }
@@ -265,7 +264,7 @@ private:
         std::uint64_t offset = 0;
         const member* const found = types_.find_member(is, name, offset);
         if (found == nullptr) {
-            trace_ring::reduce::where::nearest to(name, 3);
+            expressions::nearest to(name, 3);
             for (const auto& each : is.members) to.look(each.name);
             std::string said =
                 types_.shown(object.type) + " has no member '" + std::string(name) + "'";
@@ -478,7 +477,7 @@ private:
         if (of.word == "str" || of.word == "ustack") {
             refuse(of, "'" + of.word + "' can be captured, and is no number");
         }
-        trace_ring::reduce::where::nearest to(of.word, 3);
+        expressions::nearest to(of.word, 3);
         for (const std::string_view each : {"str", "sizeof", "ustack"}) to.look(each);
         refuse(of,
                "there is no function '" + of.word + "'" +

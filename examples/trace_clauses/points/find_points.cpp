@@ -11,8 +11,8 @@
 #include <utility>
 
 #include <trace_ring/glob.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
+#include "../../expressions/nearest.hpp"
 #include "../../symbols/rust_name.hpp"
 #include "system_calls.hpp"
 
@@ -20,9 +20,9 @@ namespace trace_clauses {
 namespace {
 
 namespace fs = std::filesystem;
+using expressions::nearest;
 using trace_ring::matches_glob;
 using trace_ring::point::specification;
-using trace_ring::reduce::where::nearest;
 
 constexpr std::size_t longest_told = 60;  // names in messages
 

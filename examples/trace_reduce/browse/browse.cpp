@@ -33,7 +33,7 @@ namespace {
 constexpr int follow_pause = 100;  // ms
 constexpr int idle_pause = 250;    // ms, after which a signal is seen at the latest
 
-/// What was asked for on the command line, as it would be typed.
+/// The filter of the command line, as it would be typed.
 std::string filter_of(const options& wanted) {
     std::string text;
     const auto add = [&text](const std::string& word) {

@@ -20,9 +20,9 @@
 namespace trace_reduce::browse {
 
 /// Shows traces until the person quits, or `ended` is not 0. The filter of each input gives its
-/// times and positions, and `condition` is that of `wanted`. Throws std::runtime_error if there is
-/// no terminal to show them on, wrong_expression if the condition makes no sense for any of the
-/// files. Damage is reported to `complain` after the terminal was given back.
+/// times and positions, and `condition` is the condition of `wanted`. Throws std::runtime_error if
+/// there is no terminal to show them on, wrong_expression if the condition makes no sense for any
+/// of the files. Damage is reported to `complain` after the terminal was given back.
 void browse_traces(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
                    const std::optional<expressions::expression>& condition, complaints& complain,
                    const volatile std::sig_atomic_t& ended);

@@ -17,7 +17,7 @@
 /// | start(place), start_at_end()   | forgets all lines; the first from the place on becomes     |
 /// |                                | line 0, or the last of all becomes line -1                 |
 /// | may_grow, look_again           | whether new lines may come at the end; reads them          |
-/// | follow                         | from now on grow_down returns lines as they are written    |
+/// | follow                         | grow_down returns new lines when they are written             |
 /// | stop_following                 | true if they have to be read again, in another order       |
 /// | progress()                     | per cent read; negative if that is not known               |
 ///

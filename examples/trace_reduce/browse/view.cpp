@@ -193,7 +193,7 @@ long screen::key(int milliseconds) {
     if (ready == 0) return none;
     if (ready > 0 && (input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return gone;
     const long got = get();
-    return got;  // after a signal: perhaps that the size has changed
+    return got;  // after a signal, such as a change of the size
 }
 
 bool screen::ask(std::string_view begin, std::string& into,
@@ -212,7 +212,7 @@ bool screen::ask(std::string_view begin, std::string& into,
         for (const wchar_t c : typed) width += std::max(::wcwidth(c), 0);
         const int left_out = std::max(0, x + width + 1 - COLS);
         int at = x;
-        // Only what is typed is shifted, not what stands before it.
+        // Only the typed text is shifted, not the prompt before it.
         int passed = 0;
         for (const wchar_t c : typed) {
             const int each = std::max(::wcwidth(c), 0);

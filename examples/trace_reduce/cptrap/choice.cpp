@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "choice.hpp"
+#include "../position/when.hpp"
 #include "../position/when_text.hpp"
 #include "names.hpp"
 #include "notation.hpp"
@@ -13,7 +14,6 @@
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
 
 namespace trace_reduce {
 
@@ -134,7 +134,6 @@ std::string parse_pages(std::string_view text, page_range& into) {
 }
 
 std::string parse_spool_place(std::string_view text, spool_place& into) {
-    using trace_ring::reduce::when;
     spool_place out;
     const bool is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     if (text.starts_with('@') || is_hexadecimal) {

@@ -43,7 +43,7 @@ struct spool_place {
     std::uint64_t page = 0;
     std::uint64_t index = 0;
     std::uint64_t offset = 0;
-    std::uint64_t share = 0;  ///< as trace_ring::reduce::when has it
+    std::uint64_t share = 0;  ///< as when has it
 };
 inline constexpr std::string_view forms_of_spool_place =
     "a spool record of 4 KiB, from 0 (#5), a record in it (5:3), an offset (@20480, 0x5000), or a "

@@ -7,6 +7,9 @@
 /// evaluator. This is a separate file because a recorder takes long to compile.
 
 #include "condition.hpp"
+#include "../where/check.hpp"
+#include "../where/kinds.hpp"
+#include "../where/predicate.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,9 +33,6 @@
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 #include "ebcdic.hpp"
 #include "names.hpp"
@@ -120,7 +120,7 @@ runtime_event& event_of(shape of) {
 
 /// The first name that no record of a CPTRAP file has.
 [[nodiscard]] std::optional<expressions::mistake> wrong_name(const expressions::expression& at) {
-    namespace where = trace_ring::reduce::where;
+    namespace where = trace_reduce::where;
     using trace_ring::point::form;
     if (at.what == form::name || at.what == form::field || at.what == form::element) {
         const bool known = std::any_of(std::begin(known_fields), std::end(known_fields),
@@ -253,7 +253,7 @@ struct spool_condition::parts {
     std::array<const reduce::event_type*, 3> types{};
     std::array<std::vector<const reduce::field_info*>, 3> wanted{};  // that the condition names
     reduce::lane_info lane{};
-    std::optional<reduce::where::predicate> asks{};
+    std::optional<trace_reduce::where::predicate> asks{};
     spool_fields::laid_out_record made{};
 };
 
@@ -274,7 +274,7 @@ spool_condition::made spool_condition::make(const expressions::expression& what)
         }
     }
     const reduce::tables* const traces[] = {&in.about()};
-    if (auto wrong = reduce::where::find_mistake(what, traces)) return std::move(*wrong);
+    if (auto wrong = trace_reduce::where::find_mistake(what, traces)) return std::move(*wrong);
     for (std::size_t i = 0; i < own->types.size(); ++i) {
         for (const auto& field : own->types[i]->fields) {
             if (spool_fields::names(what, field.name)) own->wanted[i].push_back(&field);
@@ -293,7 +293,7 @@ bool spool_condition::holds(const reduce::spool_item& item) const {
                                           : shape::bare;
     const auto at = static_cast<std::size_t>(is);
     const auto view = own_->made.lay_out(item, *own_->types[at], own_->wanted[at], own_->lane);
-    return own_->asks->ask(view) == reduce::where::truth::yes;
+    return own_->asks->ask(view) == trace_reduce::where::truth::yes;
 }
 
 }  // namespace trace_reduce

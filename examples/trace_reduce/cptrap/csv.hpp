@@ -24,10 +24,10 @@
 
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
-#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
+#include "../exporting/csv.hpp"
 #include "ebcdic.hpp"
 #include "names.hpp"
 #include "notation.hpp"
@@ -55,7 +55,7 @@ public:
         if (item.what == kind::end) return;
         const auto lost = item.record.lost();
         if (several_) {
-            exporter::impl::append_csv_text(out, file);
+            exporting::impl::append_csv_text(out, file);
             out += ',';
         }
         out += item.what == kind::unreadable ? "unreadable,"
@@ -73,7 +73,7 @@ public:
         out += ",,,,,,,";
         if (!lost) data_cell(out, item.bytes);
         out += ",,";
-        exporter::impl::append_csv_text(out, lost ? to_string(lost->cause) : item.cause());
+        exporting::impl::append_csv_text(out, lost ? to_string(lost->cause) : item.cause());
         number(out, lost ? lost->count : item.bytes.size());
         out += '\n';
     }
@@ -85,7 +85,7 @@ private:
     }
     static void text(text_buffer& out, std::string_view value) {
         out += ',';
-        if (!value.empty()) exporter::impl::append_csv_text(out, value);
+        if (!value.empty()) exporting::impl::append_csv_text(out, value);
     }
     static void data_cell(text_buffer& out, std::span<const std::byte> data) {
         out += '"';
@@ -107,7 +107,7 @@ private:
         out += ',';
         data_cell(out, data);
         out += ',';
-        exporter::impl::append_csv_text(out, ebcdic_text(data));
+        exporting::impl::append_csv_text(out, ebcdic_text(data));
     }
 
     bool several_;

@@ -14,9 +14,9 @@
 
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
 
 #include "../options.hpp"
+#include "../position/when.hpp"
 #include "choice.hpp"
 
 namespace trace_reduce {
@@ -82,8 +82,8 @@ private:
         spool_place at;
         if (text.empty() || !parse_spool_place(text, at).empty()) return std::nullopt;
         if (at.what == spool_place::form::share) {
-            const auto part = static_cast<long double>(at.share) / reduce::when::whole;
-            at.offset = at.share == reduce::when::whole
+            const auto part = static_cast<long double>(at.share) / when::whole;
+            at.offset = at.share == when::whole
                             ? bytes
                             : static_cast<std::uint64_t>(static_cast<long double>(bytes) * part);
         }

@@ -152,7 +152,7 @@ private:
         std::uint64_t lowest = 0;
         std::uint64_t highest = 0;
     };
-    /// Items with their bytes, which the reader may replace meanwhile. In order.
+    /// Items with copies of their bytes, which the reader may replace. In order.
     struct pending_items {
         struct one {
             reduce::spool_item item;
@@ -265,7 +265,7 @@ private:
             if (!replaced) show(from, one, to);
         }
     }
-    /// Nothing more comes: what may have changed stays as it is.
+    /// Nothing more comes: the pending items are final.
     void end(one_input& from, output& to) {
         auto kept = std::exchange(from.pending, {});
         while (!kept.items.empty() && records_ < wanted_.limit) show(from, kept.take(), to);

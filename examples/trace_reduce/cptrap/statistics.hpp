@@ -15,10 +15,10 @@
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
-#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
+#include "../exporting/csv.hpp"
 #include "../statistics.hpp"
 #include "names.hpp"
 #include "notation.hpp"
@@ -146,13 +146,13 @@ inline void show_spool_header(text_buffer& out) {
 /// `kind` is `all`, `code` for each type and code, `lost` for each cause (in `name`), or `damaged`.
 inline void show(text_buffer& out, const reduce::spool_reader& file, const spool_statistics& sum) {
     const auto begin = [&](std::string_view kind) {
-        exporter::impl::append_csv_text(out, file.name());
+        exporting::impl::append_csv_text(out, file.name());
         out += ',';
         out += kind;
         out += ',';
     };
     const auto text = [&](std::string_view value) {
-        if (!value.empty()) exporter::impl::append_csv_text(out, value);
+        if (!value.empty()) exporting::impl::append_csv_text(out, value);
         out += ',';
     };
     const auto finish = [&](std::uint64_t records, bool with_bytes, std::uint64_t bytes) {

@@ -28,11 +28,11 @@
 #include <string>
 #include <string_view>
 
-#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
 #include "../cptrap/ebcdic.hpp"
 #include "../cptrap/notation.hpp"
+#include "../exporting/csv.hpp"
 #include "table.hpp"
 
 namespace trace_reduce::das_storage {
@@ -45,7 +45,7 @@ public:
 
     explicit csv_writer(const std::string& file) {
         exporter::text_buffer cell;
-        exporter::impl::append_csv_text(cell, file);
+        exporting::impl::append_csv_text(cell, file);
         file_ = cell.view();
     }
 
@@ -81,7 +81,7 @@ public:
         out += one.current ? ",true" : ",false";
         if (one.what != kind::entry) {
             out += ",,,,,,,,,";  // data to gate, and text
-            if (one.what == kind::missing) exporter::impl::append_csv_text(out, image.absence());
+            if (one.what == kind::missing) exporting::impl::append_csv_text(out, image.absence());
             out += '\n';
             return;
         }
@@ -90,7 +90,7 @@ public:
             append_hexadecimal(out, std::to_integer<unsigned>(byte), 2);
         }
         out += "\",";
-        exporter::impl::append_csv_text(out, ebcdic_text(one.bytes.payload));
+        exporting::impl::append_csv_text(out, ebcdic_text(one.bytes.payload));
         out += ",,,,,,,\n";
     }
 
@@ -110,7 +110,7 @@ private:
     /// The rest of a row that has nothing more but `text`.
     static void end(exporter::text_buffer& out, std::string_view text) {
         out += ",,,,,,,,,,";
-        exporter::impl::append_csv_text(out, text);
+        exporting::impl::append_csv_text(out, text);
         out += '\n';
     }
     static void digits(exporter::text_buffer& out, std::optional<std::uint32_t> value,

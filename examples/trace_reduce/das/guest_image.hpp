@@ -17,11 +17,11 @@
 
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
 #include "../../shown.hpp"
+#include "../core/elf_core.hpp"
 
 namespace trace_reduce::das_storage {
 
@@ -42,8 +42,7 @@ public:
             throw trace_ring::format_error(name(), 0,
                                            "a trace file, and not guest storage (--das)");
         }
-        const bool is_elf =
-            trace_ring::reduce::elf_core::is_elf(std::span<const std::byte>(head).first(there));
+        const bool is_elf = elf_core::is_elf(std::span<const std::byte>(head).first(there));
         if (is_elf && !base) {
             throw trace_ring::format_error(
                 name(), 0,
@@ -59,9 +58,7 @@ public:
 
     [[nodiscard]] const std::string& name() const noexcept { return file_.name(); }
     /// The core, or null.
-    [[nodiscard]] const trace_ring::reduce::elf_core* core() const noexcept {
-        return core_ ? &*core_ : nullptr;
-    }
+    [[nodiscard]] const elf_core* core() const noexcept { return core_ ? &*core_ : nullptr; }
 
     /// Copies the bytes from `address` on; false if one of them is not in the file.
     [[nodiscard]] bool read(std::uint32_t address, std::span<std::byte> into) const {
@@ -127,7 +124,7 @@ private:
     }
 
     /// The file that the program had mapped there; null if the core names none.
-    [[nodiscard]] const trace_ring::reduce::mapped_file* file_at(std::uint64_t at) const noexcept {
+    [[nodiscard]] const mapped_file* file_at(std::uint64_t at) const noexcept {
         const auto& all = core_->files();
         const auto after =
             std::upper_bound(all.begin(), all.end(), at,
@@ -163,7 +160,7 @@ private:
 
     trace_ring::reduce::source file_;
     std::uint64_t base_;
-    std::optional<trace_ring::reduce::elf_core> core_{};
+    std::optional<elf_core> core_{};
 };
 
 }  // namespace trace_reduce::das_storage

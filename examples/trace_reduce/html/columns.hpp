@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// How items lie in a page: in blocks of columns, so that the page has them as arrays at once, and
-/// decodes values when somebody looks. A block is, in base64,
+/// The layout of items in a page: blocks of columns, which the page uses directly as arrays. It
+/// decodes values when they are shown. A block is, in base64,
 /// - six 32-bit numbers: items, and the bytes of each of the five columns that follow;
 /// - of each item, as variable-length numbers: its time as a difference to the one before, who
 ///   recorded it, its class, how many bytes its values have; then all values.
@@ -163,8 +163,9 @@ inline void append_html_scalar(text_buffer& out, const reduce::field_value& valu
     }
 }
 
-/// A text is its bytes, other variable fields are their elements; before them stands the number of
-/// either, doubled, and one more if it was cut. Fixed arrays that are no text have no number.
+/// A text is its bytes, other variable fields are their elements; the number of
+/// either precedes them, doubled, and one more if it was cut. Fixed arrays that are no text have no
+/// number.
 inline void append_html_value(text_buffer& out, const reduce::field_value& value) {
     if (value.is_text()) {
         append_varint(out, value.text().size() * 2 + (value.cut() ? 1 : 0));

@@ -145,7 +145,7 @@ const lastOfOwner = new Float64Array(owners.length).fill(-Infinity);
     const last = row.owner.process === null ? -Infinity : lastOf.get(ofProcess(row.owner));
     const gone = last > -Infinity && row.owner.end !== 'running';
     row.broken = gone && row.owner.end === 'broken' ? last : NaN;
-    // What is lost in one place, for whichever causes, is one gap.
+    // Losses in one place, of all causes, are one gap.
     row.gaps = [];
     for (const loss of row.losses.slice().sort((a, b) => a.a - b.a || a.b - b.b)) {
       const last = row.gaps.at(-1);
@@ -198,8 +198,8 @@ function flowsOf(i) {
   }
   return all;
 }
-// Those arrows that are drawn, and the farthest end up to each: all of them, or those of what is
-// selected. A thousand requests would cover all else.
+// The arrows to draw, and the farthest end up to each: all of them, or the arrows of the selection.
+// A thousand requests would cover everything.
 let arrows = null;
 function chooseArrows() {
   const {selected, range} = state, {t, from, to, of} = flows;
@@ -279,7 +279,7 @@ function length(ns, digits = 4) {
   const size = Math.abs(ns), [unit, name] = units.find(([u]) => size >= u) || units[3];
   return Number((ns / unit).toPrecision(digits)) + ' ' + name;
 }
-function since(ns, step) {  // from the first record, to as many digits as tell two steps apart
+function since(ns, step) {  // from the first record, with enough digits to distinguish two steps
   if (!meta.known) return String(Math.round(ns));
   const [unit, name] = units.find(([u]) => Math.abs(ns) >= u) || units[3];
   const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / step) - 1e-9)));
@@ -311,8 +311,8 @@ function clipped(text, width) {
   }
   return '';
 }
-// Marks narrower than a bar are pixels of one picture, which is shown at once: a million records
-// are as many marks as the page is wide, and each would be a call otherwise.
+// Marks narrower than a bar are pixels of one picture, which is drawn in one call: a million
+// records are only as many marks as the page is wide, and each would otherwise be a call.
 const sheet = {canvas: document.createElement('canvas'), width: 0, height: 0, image: null, pixels: null};
 sheet.pen = sheet.canvas.getContext('2d', {willReadFrequently: true});
 function clearSheet() {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The page's script, third part: a frame, what lies under the pointer, and what is told of it.
+/// The page's script, third part: a frame, the item under the pointer, and its description.
 /// Text of the trace becomes text nodes and pixels, never markup.
 
 #include <string_view>
@@ -320,7 +320,7 @@ function under(x, y) {
   if (Math.abs(brokenX(row) + 1 - x) <= 5) return {broken: row};
   return null;
 }
-// What is told of a record or of what is lost in one place: {title, lines, fields}.
+// The description of a record or of the losses in one place: {title, lines, fields}.
 function told(found) {
   if (found.broken) {
     const {owner, broken} = found.broken;
@@ -385,7 +385,7 @@ function showTip(found, x, y) {
   tip.style.display = 'block';
   placeTip(tip, [placeOf(found), state.selected < 0 ? null : placeOf({record: state.selected})], x, y);
 }
-// On the screen: of a record, or of what is lost in one place.
+// The place on the screen of a record, or of the losses in one place.
 function placeOf({record, gap, broken}) {
   const at = canvas.getBoundingClientRect();
   if (broken) return {x: at.x + brokenX(broken), y: at.y + AXIS + broken.y - view.y, w: 2, h: broken.h};
@@ -397,7 +397,7 @@ function placeOf({record, gap, broken}) {
   gap = gap || row.gaps.find(each => each.losses.some(loss => loss.r === record));
   return {x: at.x + xOf(gap.a), y: at.y + AXIS + row.y - view.y, w: Math.max(xOf(gap.b) - xOf(gap.a), 5), h: row.h};
 }
-// Beside the pointer, where it covers neither what it tells of nor what is selected.
+// Next to the pointer, where it covers neither the described item nor the selection.
 function placeTip(tip, seen, x, y) {
   const {width, height} = tip.getBoundingClientRect();
   const boxes = seen.filter(box => box !== null);

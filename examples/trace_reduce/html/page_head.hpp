@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The page's structure and looks. Nothing of a trace is in it, and nothing but what is in the page
-/// itself may be loaded: no network, whatever a trace holds.
+/// The page's structure and looks. Nothing of a trace is in it, and the page may load
+/// nothing from outside: no network access, even if a trace contains markup.
 
 #include <string_view>
 

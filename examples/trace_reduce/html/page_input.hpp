@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The page's script, fourth part: pointer, keys and search, and `window.traceRing`, by which tests
-/// (and whoever likes) look at the page and steer it.
+/// The page's script, fourth part: pointer, keys and search, and `window.traceRing`, with which
+/// tests (and users) inspect and control the page.
 
 #include <string_view>
 
@@ -73,8 +73,8 @@ function selectRange(a, b) {
 }
 
 // --- Search ---------------------------------------------------------------------------------
-// Records that are shown and whose event's name, or `name=value` of a field, has the text in it. In slices, so that
-// the page stays alive meanwhile.
+// Shown records whose event's name, or `name=value` of a field, contains the text. In slices, so that the page
+// stays responsive.
 const search = {text: '', found: new Growing(Uint32Array), done: true, at: -1, number: 0};
 function find(text) {
   const number = ++search.number, wanted = text.toLowerCase();

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The page's script, first part: what the page holds, decoded, and made ready to be drawn. Values
-/// are decoded only when they are asked for.
+/// The page's script, first part: the data of the page, decoded and prepared for drawing. Values
+/// are decoded only when they are needed.
 
 #include <string_view>
 
@@ -181,7 +181,7 @@ function valuesOf(i, plain) {
   }
   return out;
 }
-// The numbers in field `n` of record `i`, but for 0, as text: exact.
+// The numbers in field `n` of record `i`, except 0, as text: exact.
 function numbersOf(i, n) {
   const value = valuesOf(i, true).fields[n][1];
   const all = typeof value === 'string' && value[0] === '[' ? value.slice(1, -1).split(' ') : [value];
@@ -255,7 +255,7 @@ class Level {  // spans of one depth: begins, ends, records, and time covered be
   }
   with(s, e, r) {
     Object.assign(this, {s, e, r});
-    this.reach = this.e;  // the farthest end up to each: sorted, whatever the clock did
+    this.reach = this.e;  // the farthest end up to each: sorted, even if the clock jumped
     this.before = new Float64Array(this.s.length + 1);
     let last = -Infinity;
     for (let i = 0; i < this.s.length; ++i) {

@@ -27,12 +27,12 @@
 
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "../exporting/viewer/roles.hpp"
 #include "columns.hpp"
 #include "page_draw.hpp"
 #include "page_frame.hpp"
@@ -51,7 +51,7 @@ class html_writer {
 public:
     using source = std::size_t;
 
-    explicit html_writer(exporter::field_roles roles = {}) : roles_(std::move(roles)) {}
+    explicit html_writer(exporting::field_roles roles = {}) : roles_(std::move(roles)) {}
 
     /// Another trace whose items come; all of them before the first item. `in` must outlive this.
     source add(const reduce::tables& in, std::string_view name) {
@@ -180,8 +180,8 @@ private:
     static void leave_open(origin& in, const reduce::lane_info* lane) {
         if (lane != nullptr) in.spans.gap(*lane, [](const auto&) {});
     }
-    /// Of an end: how many items before it stands its begin, and 1; 1 if it is not known which it
-    /// is as spans did not nest, 0 if it is lost.
+    /// Of an end: 1 and the number of items between its begin and it; 1 if the begin is not known
+    /// as spans did not nest, 0 if it is lost.
     [[nodiscard]] std::uint64_t begin_of(origin& in, const reduce::record_view& record) {
         if (!record.known()) return 0;
         const auto found = in.spans.end(record, [](const auto&) {});
@@ -194,8 +194,8 @@ private:
         out += "</script>\n";
     }
 
-    /// Of a process that neither closed its trace nor runs: broken. Another machine's process does
-    /// not run here, nor does that of a copy that was made before its end.
+    /// Of a process that neither closed its trace nor runs: broken. The process of another
+    /// machine's trace, or of a copy that was made before its end, does not run here.
     [[nodiscard]] static const char* how_it_ended(const reduce::process_info& process) {
         using trace_ring::layout::presence;
         if (process.departed != 0) return "closed";
@@ -347,7 +347,7 @@ private:
         }
     };
 
-    exporter::field_roles roles_;
+    exporting::field_roles roles_;
     std::vector<origin> sources_;
     std::unordered_map<std::pair<source, const reduce::lane_info*>, std::uint32_t, owner_hash>
         known_owners_;

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Which kind of file something is, by what is in it, whatever its name:
+/// Detects the kind of a file by its content, not by its name:
 ///
 /// | kind    | recognised by                                                                    |
 /// |---------|----------------------------------------------------------------------------------|
 /// | `trace` | "traceRNG" (`layout::file_magic`) at the beginning, in either byte order         |
-/// | `core`  | X'7F' "ELF" at the beginning: also of what is ELF, but no core dump              |
+/// | `core`  | X'7F' "ELF" at the beginning: also of ELF files that are no core dumps           |
 /// | `spool` | a record of CP interface data at the beginning, or one of the types that this    |
 /// |         | library adds, with a length that it can have; the header of CP interface data,   |
-/// |         | with zeros in its reserved bytes, whatever length it has, or as much of it as    |
+/// |         | with zeros in its reserved bytes and any length, or as much of it as             |
 /// |         | the file has; or, where the beginning is damaged or another type, one of the     |
 /// |         | first 16 spool records of 4 KiB that is sound from its first record to its tail  |
 ///
@@ -30,9 +30,10 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
+
+#include "../core/elf_core.hpp"
 
 namespace trace_reduce {
 
@@ -66,7 +67,7 @@ namespace impl {
     return {};
 }
 
-/// The header of CP interface data, or at least two bytes of it, whatever length it has. Its
+/// The header of CP interface data, or at least two bytes of it, with any length. Its
 /// reserved bytes are zero in all files that this library writes.
 [[nodiscard]] inline bool begins_as_interface(std::span<const std::byte> head) noexcept {
     if (head.size() < 2 || head[0] != std::byte{0x3F}) return false;
@@ -121,7 +122,7 @@ namespace impl {
 }  // namespace impl
 
 /// Throws format_error, which says what was looked for, if it is none of these kinds. A kind is
-/// recognised by its beginning; whether the rest holds together, its reader tells. Reads at most 64
+/// recognised by its beginning; its reader checks the rest. Reads at most 64
 /// KiB. `lengths`: of types of CPTRAP records. `as_spool`: a file of no other kind is a CPTRAP
 /// file.
 [[nodiscard]] inline file_kind recognise(const reduce::source& from,
@@ -138,7 +139,7 @@ namespace impl {
         return file_kind::trace;
     }
     const auto begins = std::span<const std::byte>(head).first(there);
-    if (reduce::elf_core::is_elf(begins)) return file_kind::core;
+    if (elf_core::is_elf(begins)) return file_kind::core;
     if (as_spool || impl::is_spool(from, lengths)) return file_kind::spool;
     if (const std::uint64_t zeros = impl::zeros_of(from); zeros != 0) {
         throw trace_ring::format_error(

@@ -2,6 +2,8 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "open.hpp"
+#include "../core/core_traces.hpp"
+#include "../core/elf_core.hpp"
 
 #include <sys/stat.h>
 
@@ -13,8 +15,6 @@
 
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/core/core_traces.hpp>
-#include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
 #include "../cptrap/choice.hpp"
@@ -40,9 +40,9 @@ bool holds_trace(const std::string& path) {
 
 /// The traces in a core; what is not in it, by name.
 void open_core(const reduce::source& file, opened_files& into, complaints& complain) {
-    const reduce::elf_core core(file);
+    const elf_core core(file);
     for (const auto& each : core.damages()) complain.damage(core.name(), each.offset, each.what);
-    const reduce::core_traces found(core);
+    const core_traces found(core);
     for (const auto& each : found.traces()) into.traces.push_back(each.bytes);
 
     bool named = false;
@@ -79,7 +79,7 @@ void open_core(const reduce::source& file, opened_files& into, complaints& compl
     complain.damage(core.name(), 0, what);
 }
 
-/// Calls `use(source, kind)`, and complains of what cannot be.
+/// Calls `use(source, kind)`, and reports failures.
 template <class Use>
 void with_file(const std::string& path, const record::cptrap_lengths& lengths, bool as_spool,
                complaints& complain, const Use& use) {

@@ -22,7 +22,7 @@ struct opened_files {
     std::vector<reduce::source> spools;
 };
 
-/// Complains of what cannot be opened, is of no kind, or cannot be asked what is wanted.
+/// Reports files that cannot be opened, are of no known kind, or do not support the options.
 [[nodiscard]] opened_files open_files(const options& wanted, complaints& complain);
 
 /// The file's kind if it is one. Complains if it is not, or cannot be opened.

@@ -58,7 +58,7 @@ namespace trace_reduce {
     return {};
 }
 
-/// The records that the command line chooses; `condition` is that of --where. Throws
+/// The records that the command line chooses; `condition` is the condition of --where. Throws
 /// where::wrong_expression.
 [[nodiscard]] inline spool_choice choice_of(
     const options& wanted, const std::optional<expressions::expression>& condition) {
@@ -70,7 +70,7 @@ namespace trace_reduce {
     return {wanted.types, wanted.codes, wanted.where, std::get<0>(std::move(made))};
 }
 
-/// CPTRAP files, which are not merged with others. `condition` is that of --where.
+/// CPTRAP files, which are not merged with others. `condition` is the condition of --where.
 inline void reduce_spools(opened_files files,
                           const std::optional<expressions::expression>& condition, const job& on) {
     const auto& wanted = on.wanted;

@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "traces.hpp"
+#include "../exporting/viewer/roles.hpp"
 
 #include <unistd.h>
 
@@ -16,7 +17,6 @@
 #include <variant>
 
 #include <trace_ring/exporter/text.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
@@ -52,7 +52,7 @@ void check_roles(const inputs& from, const options& wanted) {
             const bool there = std::any_of(from.begin(), from.end(), [&](const auto& each) {
                 const auto& types = each->file().event_types();
                 return std::any_of(types.begin(), types.end(), [&](const auto& type) {
-                    return exporter::field_roles::means(glob, flows, type);
+                    return exporting::field_roles::means(glob, flows, type);
                 });
             });
             if (there) continue;
@@ -66,7 +66,7 @@ void check_roles(const inputs& from, const options& wanted) {
 
 using conditions = std::vector<std::optional<expressions::expression>>;
 
-/// The condition for each trace: what it says of functions is looked up in the trace. Throws
+/// The condition for each trace: names of functions are looked up in the trace. Throws
 /// wrong_expression.
 conditions conditions_for(const inputs& from, const expressions::expression& condition,
                           const job& on) {
@@ -174,7 +174,7 @@ private:
     /// Prints items until there are none (now), or as many records as are wanted.
     void print_items() try {
         unsigned since = 0;
-        std::vector<time_span> spans;  // by which it is told how far it is
+        std::vector<time_span> spans;  // by which the progress is shown
         if (told_.wanted() && !wanted_.follow) {
             for (const auto& each : from_) spans.emplace_back(each->file().about());
         }
@@ -198,7 +198,7 @@ private:
             if (is_record) ++records_;
         }
     } catch (const interruption&) {
-        // Nothing was lost by it: what follows goes on from there.
+        // Nothing is lost: the next read continues there.
     }
 
     [[nodiscard]] bool live() {
@@ -257,7 +257,7 @@ private:
         print_items();
     }
 
-    /// Counts, and measures what is asked for on the way.
+    /// Counts, and takes the measures in the same pass.
     [[nodiscard]] reduce::trace_statistics measured(input& from, measure::pass& measures) {
         auto& file = from.file();
         const auto& tables = file.about();
@@ -342,7 +342,7 @@ bool reduce_traces(std::vector<reduce::source> files,
     const auto shown = make_format(wanted, on.coloured(), files.size() > 1);
     inputs from = open_all(std::move(files), wanted, on.complain);
     if (from.empty()) return false;
-    text_buffer aside;  // a terminal is told before it is taken
+    text_buffer aside;  // printed before the display takes the terminal
     if (!position::offsets(from, wanted, on.complain).apply(wanted.browse ? aside : on.to.text()) ||
         !position::ranges(from, wanted, on.complain).apply()) {
         return false;

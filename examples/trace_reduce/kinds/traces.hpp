@@ -16,7 +16,8 @@
 
 namespace trace_reduce {
 
-/// `condition` is that of --where. False: there is nothing to show, and why was complained of.
+/// `condition` is the condition of --where. False: there is nothing to show, and the reason was
+/// reported.
 [[nodiscard]] bool reduce_traces(std::vector<reduce::source> files,
                                  const std::optional<expressions::expression>& condition,
                                  const job& on);

@@ -5,8 +5,8 @@
 /// @file
 /// How often each of many values comes, in bounded memory. As long as there are no more different
 /// ones than `most`, all counts are exact. When there are twice as many, the rarer half is summed
-/// up and forgotten, again and again: whatever comes often stays, and how much of it may have been
-/// forgotten before it was kept is known.
+/// up and dropped, again and again: frequent ones stay, and the number of occurrences that may have
+/// been dropped before is known.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace trace_reduce::measure {
 
-/// `Value` is what is kept for each, beside how often it came: it can be made from nothing, and
+/// `Value` is kept for each, next to its count: it can be default-constructed, and
 /// `add(const Value&)` adds another to it.
 template <class Value>
 class frequent {
@@ -113,7 +113,7 @@ private:
     std::unordered_map<std::string, entry> all_;
     std::pair<const std::string, entry>* last_ = nullptr;
     std::string key_;
-    std::uint64_t floor_ = 0;  // none of the forgotten came more often
+    std::uint64_t floor_ = 0;  // the highest count of a dropped one
     std::uint64_t forgotten_ = 0;
     Value rest_{};
 };

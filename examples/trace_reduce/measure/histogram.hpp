@@ -5,8 +5,8 @@
 /// @file
 /// The rows of a histogram: the fine buckets of numbers.hpp added up to a few that a person can
 /// read. With a log scale each power of two is one row, or two, four or eight where there are few
-/// of them; with a linear one all rows are as wide, and a number within 0.4 % of a bound may stand
-/// in the row beside it.
+/// of them; with a linear one all rows have the same width, and a number within 0.4 % of a bound
+/// may be counted in the next row.
 
 #include <algorithm>
 #include <cmath>

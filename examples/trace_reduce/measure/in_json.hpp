@@ -3,11 +3,11 @@
 #pragma once
 
 /// @file
-/// What was measured, as JSON lines after that of the plain statistics. Of the kinds
-/// - "field": one field of an event ("group" says of which, if only of one), or the durations of a
+/// The measures, as JSON lines after the line of the plain statistics. The kinds are
+/// - "field": one field of an event ("group" names it, if there is one), or the durations of a
 ///   span, whose field is null: count, and min, max, mean and percentiles, or the most frequent
 ///   values,
-/// - "group": one of those asked for by --by; its value is null for all that are not told,
+/// - "group": one group of --by; its value is null for all groups that are not listed,
 /// - "histogram": its buckets hold numbers from `from` to below `to` (negative ones: down to, and
 ///   above), or one value each.
 

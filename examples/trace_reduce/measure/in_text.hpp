@@ -28,7 +28,7 @@ namespace trace_reduce::measure {
 
 using trace_ring::exporter::text_buffer;
 
-/// The percentiles told, and their names.
+/// The printed percentiles, and their names.
 struct told_percentile {
     double share;
     const char* name;
@@ -36,8 +36,8 @@ struct told_percentile {
 inline constexpr told_percentile percentiles[] = {
     {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}};
 
-/// What shows numbers as a person wants to see them. The greatest integers are no doubles: the next
-/// double is one more, which none of these numbers is.
+/// Formats a number for people. The greatest integers are no doubles: the next double is one more,
+/// which none of these numbers is.
 [[nodiscard]] inline std::string shown(double value, numbers::kind kind) {
     if (kind == numbers::kind::natural && value >= 0x1p64)
         return std::to_string(std::numeric_limits<std::uint64_t>::max());
@@ -126,7 +126,7 @@ private:
     void table(const std::vector<row>& rows, std::string_view indent) {
         std::vector<std::size_t> widths;
         for (const auto& each : rows) {
-            if (each.size() < 3) continue;  // a line of its own
+            if (each.size() < 3) continue;  // a separate line
             widths.resize(std::max(widths.size(), each.size()));
             for (std::size_t i = 0; i < each.size(); ++i) {
                 widths[i] = std::max(widths[i], shown_width(each[i]));
@@ -140,7 +140,7 @@ private:
                 continue;
             }
             for (std::size_t i = 0; i < each.size(); ++i) {
-                // In characters as they stand, not bytes: names are UTF-8.
+                // In columns of the terminal, not bytes: names are UTF-8.
                 const std::string pad(widths[i] - shown_width(each[i]), ' ');
                 if (i != 0) out_ += "  ";
                 if (i >= 2) out_ += pad;

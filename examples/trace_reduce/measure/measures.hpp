@@ -6,8 +6,8 @@
 /// What is counted of fields, spans and groups of records; pass.hpp counts it.
 /// - Fields: numbers.hpp for numbers, of arrays for each element; frequent.hpp for texts, single
 ///   characters, booleans, addresses and enumerations, of which a mean says nothing.
-/// - Spans: which end is whose, span/pairs.hpp of the library says. What has lost its other end is
-///   counted, and so is what did not nest where nothing says which is whose.
+/// - Spans: span/pairs.hpp of the library pairs their ends. Ends without the other one are counted,
+///   and so are spans that did not nest, if no record says which end belongs to which begin.
 /// - Groups: by thread, lane, process, event, or the value of the field of a name.
 /// Memory is bounded: `most_words` here, `most_groups` in pass.hpp, and of spans that are open.
 
@@ -46,7 +46,7 @@ struct question {
     std::size_t rows = 10;                  ///< of groups and values
 
     [[nodiscard]] bool any() const noexcept { return fields || !by.empty() || !histograms.empty(); }
-    /// Only groups are asked for: the plain statistics are left out.
+    /// Only groups are wanted: the plain statistics are left out.
     [[nodiscard]] bool only_groups() const noexcept { return !by.empty() && !values(); }
     /// It is about values, and so about how long spans took.
     [[nodiscard]] bool values() const noexcept { return fields || !histograms.empty(); }
@@ -60,7 +60,7 @@ struct question {
     name += field;
     return trace_ring::matches_glob(wanted, name);
 }
-/// The field that a span's events have beside their own.
+/// The additional field of a span's events.
 inline constexpr std::string_view duration_name = "duration";
 
 using words = frequent<nothing>;
@@ -163,8 +163,7 @@ private:
     std::uint64_t count_ = 0;
 };
 
-/// Field `i` of an event, where the results of a span stand behind its fields; null: there are not
-/// so many.
+/// Field `i` of an event; the results of a span follow its fields. Null if there are fewer.
 [[nodiscard]] inline const reduce::field_info* field_of(const reduce::event_type& type,
                                                         std::size_t i) noexcept {
     if (i < type.fields.size()) return &type.fields[i];
@@ -215,7 +214,7 @@ using event_measures = std::map<const reduce::event_type*, event_measure, by_num
 /// The records of one group, counted by its entry.
 struct group {
     std::uint64_t bytes = 0;
-    event_measures events{};  ///< only if fields were asked for
+    event_measures events{};  ///< only if fields are measured
 
     void add(const group& other) {
         bytes += other.bytes;

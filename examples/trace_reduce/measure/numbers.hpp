@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// What can be said of many numbers without keeping them: how many, the least, the greatest, the
-/// mean, and the rest by a log-linear histogram: each power of two in 128 buckets of equal width. A
-/// percentile is told as its bucket's middle, so within 1/256 (0.4 %) of the number that it is, and
-/// integers below 256 exactly. (Debian 12 has no library of this kind for C++: HdrHistogram is
+/// Summarizes many numbers without keeping them: the count, the least, the greatest, the mean, and
+/// the rest by a log-linear histogram: each power of two in 128 buckets of equal width. A
+/// percentile is the middle of its bucket, so within 1/256 (0.4 %) of the exact number, and exact
+/// for integers below 256. (Debian 12 has no library of this kind for C++: HdrHistogram is
 /// there for Java and Go, and Boost.Accumulators' quantiles have no bound on their error.)
 ///
 /// Negative numbers have buckets like positive ones, on the other side of 0. NaN and the infinities

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One pass over a trace that counts what measures.hpp describes. It is told of runs
-/// of records, so that what they share is looked up once for all of them.
+/// One pass over a trace that counts what measures.hpp describes. It counts runs
+/// of records, so that their common properties are looked up once for all of them.
 
 #include <algorithm>
 #include <charconv>
@@ -92,7 +92,7 @@ public:
     /// The spans that took longest, at most as many as there are rows; the longest first, of equals
     /// the one that ended first.
     [[nodiscard]] const std::vector<ended_span>& slowest() const noexcept { return slowest_; }
-    /// The measures of an event; null: none of its records came.
+    /// The measures of an event; null: it has no records.
     [[nodiscard]] const event_measure* of(const reduce::event_type* type) const {
         const auto at = type == nullptr ? all_.end() : all_.find(&type->whole());
         return at == all_.end() ? nullptr : &at->second;
@@ -110,7 +110,7 @@ private:
         std::size_t first = 0;                      // in `fields`: of those that the record has
         std::size_t by = reduce::event_type::npos;  // field by which records are grouped
     };
-    /// Beside it its group, by a field's value, which the end may not bear.
+    /// With its group, by a field's value, which the end may not have.
     using begun_span = reduce::begun_span<std::string>;
 
     [[nodiscard]] plan& plan_of(const reduce::event_type& type) {
@@ -124,7 +124,7 @@ private:
                                                    return matches_field(each, type.name, field);
                                                });
         };
-        // The results of a span stand behind its fields.
+        // The results of a span follow its fields.
         const auto& whole = type.whole();
         how.first = type.span != nullptr ? whole.fields.size() : 0;
         for (const auto* each : {&whole, whole.results}) {

@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "code_names.hpp"
+#include "../where/kinds.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +14,6 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 #include <symbols/loaded_module.hpp>
 #if defined(TRACE_REDUCE_SYMBOLS)
@@ -26,7 +26,7 @@ namespace trace_reduce::names {
 struct module : symbols::loaded_module {
     std::uint32_t pid = 0;
     std::uint32_t told_by = 0;  ///< a process that is another one; 0: it is the same
-    std::uint64_t time = 0;     ///< when it was told, in ticks
+    std::uint64_t time = 0;     ///< when it was recorded, in ticks
 
     friend bool operator==(const module&, const module&) = default;
 };
@@ -138,7 +138,7 @@ std::vector<std::string> code_names::problems() const {
 }
 
 std::string code_names::nearest(const std::string& name) const {
-    reduce::where::nearest to(name, 3);
+    expressions::nearest to(name, 3);
     for (const module& each : known_->modules) {
         for (const auto& function : known_->file_of(each).functions()) to.look(function.name);
     }
@@ -150,7 +150,7 @@ std::string_view code_names::name_of(const reduce::record_view& record, std::uin
     if (std::any_of(known_->modules.begin(), known_->modules.end(),
                     [pid](const module& each) { return each.told_by == pid; }))
         pid = static_cast<std::uint32_t>(record.field("pid").u64());
-    // The last that was told before, or the first one, as modules may be told late.
+    // The last one recorded before, or the first one, as modules may be recorded late.
     const module* there = nullptr;
     for (const module& each : known_->modules) {
         if (several_ && each.pid != pid) continue;

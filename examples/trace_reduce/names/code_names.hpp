@@ -31,8 +31,8 @@ struct code_range {
 /// Whether this program can look names up: it was built with elfutils.
 [[nodiscard]] bool can_name() noexcept;
 
-/// Of one trace. A file that is no longer what was traced gives no names. Where another one lay in
-/// the same place at another time, the one that was told last before a record counts for it.
+/// Of one trace. A file that is no longer what was traced gives no names. If several
+/// were at the same place at different times, a record is named by the one recorded last before it.
 class code_names final : public trace_ring::exporter::address_names {
 public:
     /// Reads the trace for what was loaded. Throws as reading does.

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Messages that traces of several machines tell of, sent in one and received in another, found by
-/// the value of a field.
+/// Messages between machines, sent in one trace and received in another, found by the value of a
+/// field.
 
 #include <algorithm>
 #include <bit>
@@ -17,17 +17,17 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "clock_offset.hpp"
 #include "offset_text.hpp"
 
 namespace trace_reduce::position {
 
 namespace reduce = trace_ring::reduce;
 
-/// What one trace has sent and received. A value that is there twice says nothing of which is
-/// whose, and is left out.
+/// The messages that one trace has sent and received. A value that occurs twice is ambiguous and
+/// left out.
 class messages {
 public:
     /// Reads the whole trace once.
@@ -52,10 +52,10 @@ public:
         }
     }
 
-    /// What the messages between this trace and another say of the other's clock.
-    [[nodiscard]] reduce::clock_offset offset_of(const messages& other,
-                                                 std::uint64_t uncertainty_ns) const {
-        reduce::clock_offset out(uncertainty_ns);
+    /// The offset of the other trace's clock, by the messages between the two.
+    [[nodiscard]] clock_offset offset_of(const messages& other,
+                                         std::uint64_t uncertainty_ns) const {
+        clock_offset out(uncertainty_ns);
         for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
             for_each_pair(sent_[rule], other.received_[rule],
                           [&](const auto& s, const auto& r) { out.forth(s.earliest, r.latest); });
@@ -64,7 +64,7 @@ public:
         }
         return out;
     }
-    /// Values left out as they are there more than once.
+    /// The number of values left out because they occur more than once.
     [[nodiscard]] std::uint64_t ambiguous() const noexcept { return ambiguous_; }
     [[nodiscard]] bool empty() const {
         const auto none = [](const auto& each) { return each.empty(); };
@@ -90,7 +90,7 @@ private:
         }
         return glob;
     }
-    /// Equal for equal numbers, whatever their widths.
+    /// Equal for equal numbers, of any width.
     [[nodiscard]] static std::string value_of(const reduce::field_value& value) {
         using trace_ring::field_type;
         if (value.is_text()) return '"' + std::string(value.text());

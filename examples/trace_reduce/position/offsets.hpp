@@ -17,10 +17,10 @@
 
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/reduce/seek/clock_offset.hpp>
 
 #include "../inputs.hpp"
 #include "../options.hpp"
+#include "clock_offset.hpp"
 #include "matching.hpp"
 #include "offset_text.hpp"
 
@@ -33,8 +33,8 @@ public:
     offsets(const inputs& from, const options& wanted, complaints& complain)
         : from_(from), wanted_(wanted), complain_(complain), placed_(from.size()) {}
 
-    /// Shifts the files' dates, and tells: on stderr, and in `out` as comments or JSON lines.
-    /// False: something is wrong, and was complained of.
+    /// Shifts the files' dates, and reports that on stderr, and in `out` as comments or JSON lines.
+    /// False: something is wrong, and was reported.
     [[nodiscard]] bool apply(exporter::text_buffer& out) {
         if (!wanted_.offsets.empty() && !apply_given()) return false;
         if (!wanted_.matches.empty() && !apply_matching()) return false;
@@ -138,8 +138,8 @@ private:
                          "left out\n",
                          static_cast<unsigned long long>(ambiguous));
         }
-        // The first file's clock is the measure, and that of those with a given offset. Others
-        // follow one after the other, each by the surest of those whose clock is known by then.
+        // The first file's clock is the reference, and the clocks of files with a given offset. The
+        // others follow one after the other, each by the most certain of the known clocks.
         std::vector<std::uint64_t> off(from_.size());  // the uncertainty of each
         std::vector<std::int64_t> shift(from_.size());
         placed_[0] = true;
@@ -164,15 +164,15 @@ private:
         return true;
     }
 
-    using verdict = reduce::clock_offset::verdict;
+    using verdict = clock_offset::verdict;
 
     struct best_pair {
-        std::optional<reduce::clock_offset> offset{};
+        std::optional<clock_offset> offset{};
         std::size_t by = 0;
         std::size_t to = 0;
         std::uint64_t uncertainty = ~std::uint64_t{0};
 
-        void consider(const reduce::clock_offset& found, std::size_t by_file, std::size_t to_file,
+        void consider(const clock_offset& found, std::size_t by_file, std::size_t to_file,
                       std::uint64_t off) {
             if (found.state() == verdict::unknown) return;
             const auto own = found.uncertainty();
@@ -204,7 +204,7 @@ private:
                              "together (--offset sets an offset)");
             return false;
         }
-        // What was said of the clock by is for its dates as they are in the file.
+        // The offset refers to the dates that the file has.
         const std::int64_t ns = shift[best.by] - found.ahead();
         from_[best.to]->file().shift_realtime(ns);
         shift[best.to] = ns;
@@ -243,8 +243,8 @@ private:
         return true;
     }
 
-    /// Files of one machine, since one start of it, have the same distance between the clock that
-    /// was never set and the one that tells dates, but for how the latter was put right.
+    /// Files of one machine, since one start of it, have the same distance between the monotonic
+    /// clock and the dates, except for corrections of the date.
     void note_strangers() const {
         constexpr std::int64_t set_at_most = 1'000'000'000;
         std::optional<std::int64_t> first;

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/reduce/seek/range.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
 
 #include "../inputs.hpp"
 #include "../options.hpp"
+#include "range_finder.hpp"
+#include "when.hpp"
 #include "when_text.hpp"
 
 namespace trace_reduce::position {
@@ -28,14 +28,14 @@ public:
            complaints& complain)
         : from_(from), wanted_(wanted), complain_(complain) {}
 
-    /// Limits what is read of each file. Tells of those that have nothing in the range. False:
-    /// something cannot be told, and was complained of.
+    /// Limits what is read of each file. Reports those that have nothing in the range. False:
+    /// a place cannot be found, and was reported.
     [[nodiscard]] bool apply() {
         if (wanted_.from.empty() && wanted_.to.empty()) return true;
         if (!of_traces("--from ", wanted_.from) || !of_traces("--to ", wanted_.to)) return false;
         const auto begin = place(wanted_.from);
         const auto end = place(wanted_.to);
-        for (const auto& each : from_) finders_.push_back(each->file().ranges());
+        for (const auto& each : from_) finders_.emplace_back(each->file());
         const auto shared = span();
         for (std::size_t i = 0; i < from_.size(); ++i) {
             auto& what = from_[i]->what();
@@ -56,27 +56,27 @@ public:
                     return false;
                 }
             }
-            // What is told of each when it is followed would be that nothing has come yet.
+            // A file that is followed may have records in the range later.
             if (!wanted_.follow && finders_[i].outside(what)) note_outside(i);
         }
         return true;
     }
 
 private:
-    /// The command line was checked: what is none of these is a place in a CPTRAP file.
+    /// The command line was checked: other texts are places in a CPTRAP file.
     [[nodiscard]] bool of_traces(const char* option, const std::string& text) {
         if (text.empty() || parse_when(text)) return true;
         complain_.system(option + text + ": of a trace a place is " + std::string(forms_of_when));
         return false;
     }
-    [[nodiscard]] static std::optional<reduce::when> place(const std::string& text) {
+    [[nodiscard]] static std::optional<when> place(const std::string& text) {
         return text.empty() ? std::nullopt : parse_when(text);
     }
 
     /// Of all files together, if there are several and all can be compared.
-    [[nodiscard]] std::optional<reduce::common_span> span() const {
+    [[nodiscard]] std::optional<common_span> span() const {
         if (from_.size() < 2) return std::nullopt;
-        std::optional<reduce::common_span> all;
+        std::optional<common_span> all;
         for (std::size_t i = 0; i < from_.size(); ++i) {
             if (!from_[i]->file().time().known()) return std::nullopt;
             const auto one = finders_[i].span();
@@ -108,7 +108,7 @@ private:
     const std::vector<std::unique_ptr<input>>& from_;
     const options& wanted_;
     complaints& complain_;
-    std::vector<reduce::range_finder> finders_;
+    std::vector<range_finder> finders_;
 };
 
 }  // namespace trace_reduce::position

@@ -14,7 +14,7 @@
 ///   #1500                                        at this position of each lane
 /// @endcode
 /// Two digits, a colon and two digits are a time of day; `#` makes positions of them. Fractions
-/// have up to nine digits: nanoseconds. What it means in a certain trace, trace_file::ranges tells.
+/// have up to nine digits: nanoseconds. range_finder finds the place in a trace.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,12 +25,10 @@
 #include <string_view>
 
 #include <trace_ring/position.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
+
+#include "when.hpp"
 
 namespace trace_reduce {
-
-namespace reduce = trace_ring::reduce;
-using reduce::when;
 
 /// What `parse_when` takes, in one line.
 inline constexpr std::string_view forms_of_when =
@@ -210,7 +208,7 @@ inline bool take_date(when_text& text, when& out) noexcept {
     std::int64_t month = 0;
     std::int64_t day = 0;
     out.what = when::form::date;
-    // What nanoseconds since 1970 can tell in 64 bits, and a little less.
+    // The years that nanoseconds since 1970 can represent in 64 bits.
     if (!text.digits(4, 2261, year) || year < 1970 || !text.take("-") ||
         !text.digits(2, 12, month) || month == 0 || !text.take("-") || !text.digits(2, 31, day) ||
         day == 0 || day > days_in(year, month)) {
@@ -240,7 +238,7 @@ inline bool take_share(when_text& text, when& out) noexcept {
 
 }  // namespace impl
 
-/// Nothing if it is none of the forms; linear in the text.
+/// Nothing if it has none of the forms; linear in the text.
 [[nodiscard]] inline std::optional<when> parse_when(std::string_view text) noexcept {
     when out;
     const auto all_of = [&](auto take) {

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -32,16 +33,18 @@
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "selection.hpp"
+
 namespace trace_reduce {
 
 namespace reduce = trace_ring::reduce;
 
-/// Memory: four batches for each helper beside those of reduce::read_ahead, each of at most 64 KiB
-/// and what they decode to (at worst seven times that, of records without fields; 120 times, of
+/// Memory: four batches for each helper in addition to reduce::read_ahead's, each of at most 64 KiB
+/// and its decoded entries (at worst seven times that, of records without fields; 120 times, of
 /// packed references).
 ///
-/// Helpers read the trace's tables, which nobody may bring up to date meanwhile: no `refresh`, no
-/// other cursor. They take no signals. A process that forks has them in the parent only: there the
+/// Helpers read the trace's tables, which must not change while they run: no `refresh`, no other
+/// cursor. They take no signals. A process that forks has them in the parent only: there the
 /// cursor must be let go.
 class reading_threads final : public reduce::read_ahead {
 public:
@@ -199,7 +202,17 @@ private:
         for (std::size_t i = 0; i < what.size(); ++i) {
             if (!copies[i].copied) continue;
             try {
-                copies[i].list.walk_ahead(in(), *what[i].whose, way_, ask);
+                const reduce::lane_info& lane = *what[i].owner;
+                copies[i].list.walk_ahead(
+                    in(), lane, reduce::unpacks(in(), ask),
+                    [&](auto& all, const auto& words, const auto& head, std::uint64_t offset,
+                        auto& out) {
+                        if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
+                            out.swap(all);
+                        } else {
+                            selection(in(), lane, way_, ask).make(all, words, head, offset, out);
+                        }
+                    });
             } catch (...) {
                 copies[i].copied = false;
             }

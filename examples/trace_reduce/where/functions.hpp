@@ -19,14 +19,14 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/where/expression/names.hpp>
+#include "names.hpp"
 
 namespace trace_reduce::where {
 
-using trace_ring::reduce::where::comparison;
-using trace_ring::reduce::where::expression;
-using trace_ring::reduce::where::form;
-using trace_ring::reduce::where::mistake;
+using trace_reduce::where::comparison;
+using trace_reduce::where::expression;
+using trace_reduce::where::form;
+using trace_reduce::where::mistake;
 
 /// Sites from `low` to `high` of a process.
 struct site_range {

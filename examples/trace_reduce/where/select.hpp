@@ -26,12 +26,12 @@
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 #include "../../expressions/parse.hpp"
 #include "../progress.hpp"
+#include "check.hpp"
+#include "compiled/ranges.hpp"
+#include "predicate.hpp"
 #include "span_durations.hpp"
 #include "whole_spans.hpp"
 
@@ -54,10 +54,9 @@ struct wrong_expression : std::runtime_error {
     return std::get<expression>(std::move(found));
 }
 
-/// What is asked of records, if anything, by someone who looks up now and then: `look` is told how
-/// many records are dealt with next, and may throw; what was read so far is read, and the same
-/// records come next.
-class attentive : public reduce::where::condition {
+/// The condition on records, if any, which calls `look` regularly with the number of records that
+/// are handled next. `look` may throw; then reading can continue with the same records.
+class attentive : public reduce::condition {
 public:
     /// Wants everything, and looks at nothing: for a helper of the thread that looks.
     attentive() : look_([](std::size_t) {}) {}
@@ -70,7 +69,7 @@ public:
     }
 
     /// Selects spans by either end (whole_spans.hpp). Reads the trace, unless no span can be wanted
-    /// or it is followed: then only what was read tells which ends are wanted.
+    /// or it is followed: then only the records read so far decide which ends are wanted.
     void select_spans(const reduce::trace_file& in, bool follow) {
         if (!asks_) return;
         follow_ = follow;
@@ -87,7 +86,7 @@ public:
     }
 
     /// Ticks from and to which all that can be wanted lies; nothing if that is not known.
-    [[nodiscard]] std::optional<reduce::where::range> ticks() const {
+    [[nodiscard]] std::optional<trace_reduce::where::range> ticks() const {
         auto found = asks_ ? asks_->ticks() : std::nullopt;
         if (found && spans_) {
             found->low = std::min(found->low, spans_->first());
@@ -146,19 +145,19 @@ private:
         return [this](const reduce::record_view& record, std::optional<std::uint64_t> ticks) {
             const auto answer =
                 durations_ && ticks ? durations_->ask(record, *ticks) : asks_->ask(record);
-            return answer == reduce::where::truth::yes;
+            return answer == trace_reduce::where::truth::yes;
         };
     }
     [[nodiscard]] bool wants(const reduce::record_view& record) const {
         if (follow_) return spans_->follow(record, asks_of_ends());
-        return asks_->ask(record) == reduce::where::truth::yes || spans_->has(record);
+        return asks_->ask(record) == trace_reduce::where::truth::yes || spans_->has(record);
     }
 
     const reduce::tables* in_ = nullptr;
     std::optional<expression> what_;
-    std::optional<reduce::where::predicate> asks_;
+    std::optional<trace_reduce::where::predicate> asks_;
     std::function<void(std::size_t)> look_;
-    mutable std::optional<span_durations> durations_;  // if they are asked for
+    mutable std::optional<span_durations> durations_;  // if the condition uses them
     std::shared_ptr<whole_spans> spans_;               // null: records are selected one by one
     bool follow_ = false;
 };
@@ -182,7 +181,7 @@ void select(const Inputs& inputs, const Refers& refers, const std::string& text,
             }
             condition = span_durations::without(condition);
         }
-        if (const auto found = reduce::where::find_mistake(condition, traces)) {
+        if (const auto found = trace_reduce::where::find_mistake(condition, traces)) {
             throw wrong_expression(text, *found);
         }
     }
@@ -194,13 +193,15 @@ void select(const Inputs& inputs, const Refers& refers, const std::string& text,
             std::vector<expression> any;
             for (const std::uint32_t id : filter.threads) {
                 any.push_back(expression::compare(expression::of_name("tid"),
-                                                  reduce::where::comparison::equal,
+                                                  trace_reduce::where::comparison::equal,
                                                   expression::of(std::uint64_t{id})));
             }
             expression threads =
-                any.size() == 1 ? any[0]
-                                : expression::join(reduce::where::form::any_of, std::move(any));
-            what = what ? expression::join(reduce::where::form::all_of, {std::move(threads), *what})
+                any.size() == 1
+                    ? any[0]
+                    : expression::join(trace_reduce::where::form::any_of, std::move(any));
+            what = what ? expression::join(trace_reduce::where::form::all_of,
+                                           {std::move(threads), *what})
                         : std::move(threads);
             filter.threads.clear();
         }
@@ -213,7 +214,7 @@ void select(const Inputs& inputs, const Refers& refers, const std::string& text,
         } catch (const interruption&) {
             // Reading stops at the first look, too.
         }
-        // A clock that goes on is known better later; then bounds of now would be wrong.
+        // Later readings of a running clock are more exact, so bounds computed now would be wrong.
         if (!follow && !file.live()) {
             if (const auto ticks = asks->ticks()) {
                 filter.from = std::max(filter.from, ticks->low);

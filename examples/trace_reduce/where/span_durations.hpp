@@ -22,8 +22,9 @@
 #include <trace_ring/point/machine/number.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
+
+#include "names.hpp"
+#include "predicate.hpp"
 
 namespace trace_reduce::where {
 
@@ -32,12 +33,12 @@ namespace reduce = trace_ring::reduce;
 /// A condition on durations, for one trace, which must outlive it.
 class span_durations {
 public:
-    using expression = reduce::where::expression;
-    using mistake = reduce::where::mistake;
-    using form = reduce::where::form;
-    using truth = reduce::where::truth;
+    using expression = trace_reduce::where::expression;
+    using mistake = trace_reduce::where::mistake;
+    using form = trace_reduce::where::form;
+    using truth = trace_reduce::where::truth;
 
-    /// Whether `duration` is asked for, and is no field.
+    /// Whether the condition uses `duration`, and no field has that name.
     [[nodiscard]] static bool asked(const expression& what, const reduce::tables& in) {
         const auto& types = in.events().types();
         return names(what) && std::none_of(types.begin(), types.end(), [](const auto& type) {
@@ -74,7 +75,7 @@ public:
             return is;
         });
         auto& one = predicates_[answers];
-        if (!one) one = std::make_unique<reduce::where::predicate>(in_, std::move(made));
+        if (!one) one = std::make_unique<trace_reduce::where::predicate>(in_, std::move(made));
         return one->ask(end);
     }
 
@@ -124,7 +125,7 @@ private:
 
     const reduce::tables& in_;
     expression what_;
-    std::unordered_map<std::string, std::unique_ptr<reduce::where::predicate>> predicates_{};
+    std::unordered_map<std::string, std::unique_ptr<trace_reduce::where::predicate>> predicates_{};
 };
 
 }  // namespace trace_reduce::where

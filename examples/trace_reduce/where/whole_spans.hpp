@@ -92,7 +92,7 @@ public:
     }
 
 private:
-    struct all_spans : reduce::where::condition {
+    struct all_spans : reduce::condition {
         explicit all_spans(std::function<void(std::size_t)> look) : look_(std::move(look)) {}
         [[nodiscard]] bool may_want(const reduce::lane_info&) const override { return true; }
         [[nodiscard]] bool may_want(const reduce::event_type* type) const override {

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Writes items as JSON lines: one object for each item, valid by itself whatever the trace holds.
+/// Writes items as JSON lines: one object for each item, which is valid JSON even if the trace
+/// is damaged.
 /// @code
 ///   {"kind":"record","ticks":17,"time_ns":1714567296123456789,"lane":3,"position":42,
 ///    "pid":1200,"process":0,"tid":1234,"thread":"worker","depth":0,"event":"order.sent",

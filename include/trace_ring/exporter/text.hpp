@@ -13,9 +13,9 @@
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
 /// @endcode
 /// An end says where its span began only if that is not the open span that began last in its lane,
-/// and `(no results)` if the span has results in its type and ended without them. How long a span
-/// took stands there if it is given, `~` before it if it is not exact. Durations have their unit:
-/// `latency=12ms`.
+/// and `(no results)` if the span has results in its type and ended without them. The length
+/// of a span follows if it is given, with `~` before it if it is not exact. Durations have their
+/// unit: `latency=12ms`.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
@@ -51,8 +51,8 @@ public:
     address_names(const address_names&) = delete;
     virtual ~address_names() = default;
 
-    /// The name of the place at this address, in the process that the record tells of; empty: it
-    /// has none. Good until the next call.
+    /// The name of the place at this address, in the process of the record; empty if it has
+    /// none. Good until the next call.
     [[nodiscard]] virtual std::string_view name_of(const reduce::record_view& record,
                                                    std::uint64_t address) = 0;
 };

@@ -4,16 +4,16 @@
 
 /// @file
 /// The hooks of `-finstrument-functions` (gcc, clang) and `-finstrument-functions-after-inlining`
-/// (clang): where functions begin and end, and from where they were called. To be included by one
-/// source file of a program, which is compiled without these flags; reference_trace.hpp says what
-/// is traced, and where to.
+/// (clang): they record where functions begin and end, and their callers. Include this header in
+/// one source file of a program, and compile that file without these flags. reference_trace.hpp
+/// documents what is traced, and the trace file.
 
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus >= 202002L
 
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/instrument/trace_reference.hpp>
-#include <trace_ring/record/event/references.hpp>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): compilers call them by these names
 extern "C" {

@@ -3,23 +3,23 @@
 #pragma once
 
 /// @file
-/// The hooks of the compiler pass that `address-trace cc` has clang load: each block that is
-/// entered, each reference to memory before it is made. To be included by one source file of a
-/// program, which is compiled without the pass; reference_trace.hpp says what is traced, and where
-/// to.
+/// The hooks of the compiler pass of `address-trace cc`: called for each block at its start, and
+/// for each reference to memory before it is made. Include this header in one source file of a
+/// program, and compile that file without the pass. reference_trace.hpp documents what is traced,
+/// and the trace file.
 ///
 /// | hook | called for |
 /// |---|---|
-/// | `load1` to `load64`, `store1` to `store64` | so many bytes, a power of two |
+/// | `load1` to `load64`, `store1` to `store64` | an access of this many bytes, a power of two |
 /// | `update1` to `update16` | an atomic read-modify-write |
 /// | `compare1` to `compare16` | after a compare-and-exchange: whether it stored |
 /// | `load_range`, `store_range`, `update_range` | any other size, and copies |
 /// | `load_lanes`, `store_lanes` | the active lanes of a vector in a row |
-/// | `gather`, `scatter` | active lanes, each at its own address |
+/// | `gather`, `scatter` | the active lanes, each at its own address |
 /// | `block` | the beginning of a block |
-/// | `allocated` | after an allocator was called: what it returned, and how many bytes |
+/// | `allocated` | after an allocator was called: its result, and the number of bytes |
 /// | `loaded` | a constructor of each object, before its others |
-/// | `unseen` | an instruction of which the pass does not know what it references |
+/// | `unseen` | an instruction whose references the pass does not know |
 
 #include <trace_ring/fwd.hpp>
 
@@ -28,8 +28,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/instrument/trace_reference.hpp>
-#include <trace_ring/record/event/references.hpp>
 
 namespace trace_ring::inline v1::instrument::impl {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Where programs and libraries lie in memory, as records: so a reader can name the addresses in a
-/// trace, also after the process has ended.
+/// Records of the programs and libraries in memory, so that a reader can name the addresses in a
+/// trace even after the process has ended.
 
 #include <elf.h>
 #include <limits.h>
@@ -22,8 +22,8 @@
 
 namespace trace_ring::inline v1::instrument {
 
-/// A program or library in memory at [start, end). `bias` is to be subtracted from an address to
-/// have the one in the file. `build_id` are its bytes, and none if it has none.
+/// A program or library in memory at [start, end). Subtract `bias` from an address to get the
+/// address in the file. `build_id` has the bytes of the build id; empty if there is none.
 struct module
     : event<"module", field<"start", address>, field<"end", address>, field<"bias", address>,
             field<"build_id", std::span<const std::uint8_t>>, field<"path", std::string_view>> {};
@@ -80,7 +80,7 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
     // The program itself has no name.
     const auto size = path.empty() ? ::readlink("/proc/self/exe", own, sizeof own) : 0;
     if (size > 0) path = {own, static_cast<std::size_t>(size)};
-    // "./libx.so" means something in this process's folder only.
+    // "./libx.so" is meaningful only in this process's folder.
     const bool is_relative = !path.empty() && path.front() != '/' && path.find('/') != path.npos;
     if (is_relative && ::realpath(info.dlpi_name, own) != nullptr) path = own;
     to.template record<module>(address(start), address(end), address(info.dlpi_addr), id, path);
@@ -88,9 +88,9 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
 
 }  // namespace impl
 
-/// Records the programs and libraries that came since `adds` was stored, or all if it is 0; stores
-/// how many have come. Not signal-safe; what several threads store to the same `adds` is in the
-/// order of the loader's lock.
+/// Records the programs and libraries loaded since `adds` was stored, or all if it is 0, and stores
+/// the number loaded so far. Not signal-safe. Several threads store to the same `adds` in the order
+/// of the loader's lock.
 template <class Kind>
 void record_new_modules(basic_recorder<Kind>& to, unsigned long long& adds) noexcept {
     struct looking {
@@ -98,7 +98,7 @@ void record_new_modules(basic_recorder<Kind>& to, unsigned long long& adds) noex
         unsigned long long& adds;
         unsigned long long count = 0, number = 0, first = 0;
     } now{to, adds};
-    // They are in the order in which they came.
+    // They are in the order of loading.
     ::dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* context) {
             auto& in = *static_cast<looking*>(context);

@@ -11,16 +11,16 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
-/// How far a thread is with recording what it has open, several records: one word, so that it is
-/// consistent wherever the thread ends.
+/// The progress of a thread in recording its open references, in several records. It is one word,
+/// so it is consistent wherever the thread ends.
 struct recording_progress {
-    std::uint32_t sequence = 0;   ///< of the record that is being made, or of the next one
+    std::uint32_t sequence = 0;   ///< of the current record, or of the next one
     std::uint16_t recorded = 0;   ///< references that are in records
-    std::uint16_t in_flight = 0;  ///< those of the record that is being made; 0: none is
+    std::uint16_t in_flight = 0;  ///< references in the current record; 0: none
 
     [[nodiscard]] constexpr std::uint64_t word() const noexcept {
         return std::uint64_t{sequence} << 32 | std::uint64_t{recorded} << 16 | in_flight;
@@ -31,51 +31,52 @@ struct recording_progress {
     }
 };
 
-/// The references that a thread has open. A signal handler that interrupts the adding of one uses
-/// the thread's next.
+/// The open references of a thread. A signal handler that interrupts adding one uses the thread's
+/// next place.
 struct alignas(64) open_references {
     static constexpr std::uint32_t room = 6144;
     static constexpr std::size_t size = 131072;
 
-    shared_atomic<std::uint32_t> end;  ///< how many there are in `all`, with extensions
-    /// They are recorded when there are so many. One more, with its extension, has room then.
+    shared_atomic<std::uint32_t> end;  ///< the number of entries in `all`, with extensions
+    /// The number at which they are recorded. There is room for one more, with its extension.
     std::uint32_t limit;
     /// How often hooks had this place to add a reference, counted separately, by which the
-    /// analysing program sees whether any are missing. Of the thread alone while it lives.
+    /// analysing program sees whether any are missing. Only the thread itself uses it while it
+    /// lives.
     std::uint64_t calls;
     std::uint64_t recorded;                 ///< references that are in records, likewise
     shared_atomic<std::uint32_t> thread;    ///< its number in the kernel; 0: the place is free
     shared_atomic<std::uint32_t> process;   ///< likewise
     shared_atomic<std::uint64_t> progress;  ///< recording_progress
-    // Of this place, whichever threads had it.
+    // For this place, for all threads that have had it.
     shared_atomic<std::uint64_t> suppressed;    ///< references of the tracing itself, and into it
-    shared_atomic<std::uint64_t> self_fed;      ///< of the tracing itself, and traced all the same
+    shared_atomic<std::uint64_t> self_fed;      ///< of the tracing itself, but traced
     shared_atomic<std::uint64_t> stops;         ///< how often the thread waited for the reader
-    shared_atomic<std::uint64_t> stopped_ns;    ///< and how long, all together
+    shared_atomic<std::uint64_t> stopped_ns;    ///< total waiting time
     shared_atomic<std::uint64_t> lost_records;  ///< records of references that were refused
     shared_atomic<std::uint64_t> lost_references;  ///< and the references in them
     /// Calls that were cut off by a jump or the thread's end before the reference was made.
     shared_atomic<std::uint64_t> cut_off;
-    /// Executions of instructions of which no hook knows what they reference.
+    /// Executions of instructions whose references are unknown to the hooks.
     shared_atomic<std::uint64_t> unseen;
-    std::uint32_t extensions;  ///< how many of `all` are extensions; of the thread alone
+    std::uint32_t extensions;  ///< number of extensions in `all`; used only by the thread
     std::uint32_t unused[5];
     alignas(64) plain_reference all[room];
-    // For those that are packed.
+    // Packs the references.
     reference_packer packer;
     static constexpr std::size_t packed_room = 16192;
     std::byte packed[packed_room];
 
-    /// How many references the first `entries` of `all` from `from` on are.
+    /// The number of references in the first `entries` of `all` from `from` on.
     [[nodiscard]] std::uint64_t count(std::uint32_t from, std::uint32_t entries) const noexcept {
         std::uint64_t others = 0;
         for (std::uint32_t i = from; i < from + entries; ++i)
             others += all[i].what == plain_reference::extension_code;
         return entries - others;
     }
-    /// The owner of the place was in the middle of adding a reference, and is no more.
+    /// The owner of the place has ended in the middle of adding a reference.
     void note_cut_off() noexcept {
-        // relaxed, all: nobody else uses the place now
+        // relaxed, all: no other thread uses the place now
         if (recording_progress::from(progress.load(relaxed)).recorded != 0) return;
         const std::uint32_t entries = end.load(relaxed);  // relaxed: as above
         const std::uint64_t references = count(0, entries);
@@ -94,22 +95,22 @@ static_assert(offsetof(open_references, extensions) == 104);
 static_assert(offsetof(open_references, all) == 128);
 static_assert(offsetof(open_references, packer) == 128 + open_references::room * 16);
 
-/// The file: this, then the places, of which number 0 is here.
+/// The file: this header, then the places; place number 0 is in the header.
 struct alignas(64) open_references_table {
     static constexpr std::uint32_t magic_number = 0x4F525254;  // "TRRO" as its bytes lie
     static constexpr std::uint32_t version_number = 3;
     static constexpr std::uint32_t most_places = 4095;
 
-    shared_atomic<std::uint32_t> magic;  ///< stored last, when the rest is there
+    shared_atomic<std::uint32_t> magic;  ///< stored last, when the rest is complete
     std::uint32_t version;
-    std::uint32_t places;  ///< with this one
+    std::uint32_t places;  ///< including this one
     /// The process that drains the trace, which writers wait for; 0: nobody drains it.
     shared_atomic<std::uint32_t> reader;
-    /// Threads that found no place, and how many references they have made.
+    /// Threads that found no place, and the number of their references.
     shared_atomic<std::uint64_t> untraced_threads;
     shared_atomic<std::uint64_t> untraced_references;
     std::uint32_t packs;  ///< 1: records are packed_references; 0: plain_references
-    /// Set by who wants to see what happens without: references of the tracing itself are traced.
+    /// Set to test the suppression: references of the tracing itself are traced, too.
     std::uint32_t traces_itself;
     /// 1: the reader has finished; programs that are still running continue untraced.
     shared_atomic<std::uint32_t> closed;
@@ -134,7 +135,7 @@ struct alignas(64) open_references_table {
             static_cast<std::size_t>(from - reinterpret_cast<const std::byte*>(this));
         return static_cast<std::uint32_t>(bytes / open_references::size);
     }
-    /// Whether a file of so many bytes can be such a table, and is complete.
+    /// Whether a file of this size can be such a table, and is complete.
     [[nodiscard]] bool is_sound(std::uint64_t bytes) const noexcept {
         // order: open.there:A pairs with open.there:B
         return bytes >= open_references::size && magic.load(acquire) == magic_number &&
@@ -149,7 +150,7 @@ struct alignas(64) open_references_table {
         bool traces_itself = false;
         bool skips_blocks = false;
     };
-    /// In new memory of zeros, of at least bytes_for(how.places + 1) bytes.
+    /// Initializes new zeroed memory of at least bytes_for(how.places + 1) bytes.
     void begin(const settings& how) noexcept {
         version = version_number;
         places = how.places + 1;

@@ -17,16 +17,16 @@ namespace trace_ring::inline v1::instrument {
 
 namespace impl {
 
-/// Where a thread adds its references. It lies in memory that a fork wipes: so a child has none,
-/// including one made by a direct system call, which no library sees.
+/// The place where a thread adds its references. It is in memory that a fork wipes, so a child has
+/// none, including one made by a direct system call, which no library sees.
 struct alignas(64) own_place {
-    /// place | idle: there is room, and no hook is at work. Else a hook is: an address in its
-    /// frame. 0: there is no place.
+    /// place | idle: there is room, and no hook is active. An address in the frame of the active
+    /// hook otherwise. 0: there is no place.
     atomic<std::uintptr_t> state;
     open_references* place;
     own_place* next;    ///< for signal handlers that interrupt a hook here; null: there is none yet
     bool skips_blocks;  ///< they are not traced
-    bool has_told_stack;  ///< of the thread's first place: its stack is in a record
+    bool has_told_stack;  ///< in the thread's first place: its stack is recorded
 
     static constexpr std::uintptr_t idle = 2;
     static_assert(alignof(open_references) > idle);
@@ -51,19 +51,19 @@ struct alignas(4) frame_mark {
     }
 };
 
-/// What a thread has at first, and one for which there was no place.
+/// The initial place of a thread, and the place of a thread that was refused one.
 inline constinit own_place nowhere{}, refused{};
 
 inline thread_local constinit own_place* current __attribute__((tls_model("initial-exec"))) =
     &nowhere;
-/// Whether the thread sets up or records now.
+/// Whether the thread is setting up or recording.
 inline thread_local constinit bool tracing __attribute__((tls_model("initial-exec"))) = false;
 
-/// The thread's own stack; empty: not looked for yet.
+/// The thread's own stack; empty: not determined yet.
 inline thread_local constinit v1::impl::address_range own_stack
     __attribute__((tls_model("initial-exec")));
 
-/// Over a scope, the thread's signals wait, and it is known to work for the trace.
+/// Within its scope, the thread's signals are blocked, and its work is attributed to the tracing.
 class undisturbed_tracing {
 public:
     undisturbed_tracing() noexcept : errno_(errno) {

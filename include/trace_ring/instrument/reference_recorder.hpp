@@ -18,15 +18,16 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
-/// One in a process. Never destroyed. What records is called while the thread's signals wait.
+/// One per process. Never destroyed. Functions that record are called with the thread's signals
+/// blocked.
 class reference_recorder {
 public:
     constexpr reference_recorder() noexcept = default;
@@ -51,7 +52,7 @@ public:
     [[nodiscard]] trace_ring::recorder& to() noexcept {
         return *std::launder(static_cast<trace_ring::recorder*>(static_cast<void*>(recorder_)));
     }
-    /// Whether nothing is recorded any more: the reader is gone, or has closed the table.
+    /// Whether recording has ended: the reader is gone, or has closed the table.
     [[nodiscard]] bool has_stopped() const noexcept {
         return has_stopped_.load(relaxed);  // relaxed: nothing else is published
     }
@@ -68,16 +69,17 @@ public:
         if (!reader_lives()) has_stopped_.store(true, relaxed);
         return !has_stopped();
     }
-    /// How many references a place is to have before they are recorded. Plain ones make two
-    /// records, and so few stay in a processor's first cache; packed ones take fewer bytes the more
-    /// there are in a record.
+    /// The number of references at which a place is recorded. Plain ones make two records, and stay
+    /// in a processor's first-level cache. Packed ones take fewer bytes the more there are in a
+    /// record.
     [[nodiscard]] static std::uint32_t limit(const open_references_table& of) noexcept {
         return of.packs != 0 ? open_references::room - 1 : 2 * most_plain;
     }
-    /// Records what is in the place, and empties it. The thread's signals wait.
+    /// Records the contents of the place, and empties it. The thread's signals must be blocked.
     void record(open_references& place) noexcept {
         trace_bytes_.store(to().bytes().second, relaxed);  // relaxed: a number that grows
-        // relaxed, to the end: own thread's; who finds the place of a dead one comes after
+        // relaxed, to the end: used by the own thread; a finder of a dead thread's place is ordered
+        // after it
         const std::uint32_t end = leave_out_own(place, place.end.load(relaxed));
         if (end == 0) return;
         auto now = recording_progress::from(place.progress.load(relaxed));
@@ -105,14 +107,14 @@ private:
                address - table_at_ < table_bytes_;
     }
 
-    /// Takes references into the trace's own memory out, and returns where the others end.
+    /// Removes references to the trace's own memory, and returns the end of the others.
     [[nodiscard]] std::uint32_t leave_out_own(open_references& place, std::uint32_t end) noexcept {
         const std::uint64_t first = trace_at_ < table_at_ ? trace_at_ : table_at_;
         // relaxed: as above
         const std::uint64_t trace_end = trace_at_ + trace_bytes_.load(relaxed);
         const std::uint64_t table_end = table_at_ + table_bytes_;
         const std::uint64_t span = (trace_end > table_end ? trace_end : table_end) - first;
-        // Four sums, as each addition waits for the one before it.
+        // Four sums, because each addition waits for the previous one.
         std::uint32_t own[4]{}, at = 0;
         for (; at + 4 <= end; at += 4) {
             for (std::uint32_t i = 0; i < 4; ++i)
@@ -138,7 +140,7 @@ private:
         place.end.store(to, relaxed);
         return to;
     }
-    /// Both make one record of references that are not recorded, and return of how many entries.
+    /// Both make one record of unrecorded references, and return the number of its entries.
     std::uint32_t record_plain(open_references& place, const recording_progress& now,
                                std::uint32_t end) noexcept {
         const std::uint32_t from = now.recorded;
@@ -175,7 +177,7 @@ private:
         if (!goes_on()) return;
         if (!to().record<Event>(place.thread.load(relaxed), table_->number_of(place), now.sequence,
                                 bytes)) {
-            if (!goes_on()) return;  // the reader was waited for, and is gone
+            if (!goes_on()) return;  // waited for the reader, which is gone
             place.lost_records.fetch_add(1, relaxed);
             place.lost_references.fetch_add(place.count(now.recorded, count), relaxed);
             return;
@@ -192,8 +194,8 @@ private:
         if (table_->closed.load(relaxed) != 0) has_stopped_.store(true, relaxed);
         return !has_stopped();
     }
-    /// The reader may be in another PID namespace, and its number may be another process's by now:
-    /// so its lock shows whether it lives, as long as its file can be reached.
+    /// The reader may be in another PID namespace, and its process id may have been reused.
+    /// Therefore its lock shows whether it lives, as long as its file can be reached.
     [[nodiscard]] bool reader_lives() const noexcept {
         const file_descriptor fd(::open(table_path_, O_RDWR | O_CLOEXEC));
         if (fd && table_->locked.load(relaxed) != 0)  // relaxed: set when the table was made
@@ -202,7 +204,7 @@ private:
         return ::kill(reader, 0) == 0 || errno != ESRCH;
     }
 
-    /// Of a trace that is made here: as much as can be mapped.
+    /// The limit of a trace that is made here: as much as can be mapped.
     static constexpr std::uint64_t most_bytes = std::uint64_t{1} << (sizeof(void*) == 8 ? 34 : 28);
     /// References in a record of plain ones: two records fill a sub-buffer.
     static constexpr std::uint32_t most_plain = 1014;
@@ -211,7 +213,7 @@ private:
     static constexpr nanoseconds as_long_as_the_reader_lives{std::int64_t{1} << 60};
 
     open_references_table* table_ = nullptr;
-    const char* table_path_ = "";  // stays
+    const char* table_path_ = "";  // remains valid
     std::uint64_t trace_at_ = 0, table_at_ = 0, table_bytes_ = 0;
     atomic<std::uint64_t> trace_bytes_{0};
     atomic<bool> has_stopped_{false};

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Sets up the trace of this process's references, gives its threads their places, and records what
-/// is in them (trace_reference.hpp adds it).
+/// Sets up the trace of this process's references, assigns places to its threads, and records the
+/// contents of the places (trace_reference.hpp adds references to them).
 ///
 /// The tracing itself is not traced. While a thread records, its signals are blocked, so a hook
 /// call in this time is made by code of the tracing that was compiled with hooks, and is only
-/// counted; and so is a reference into the trace's own memory.
+/// counted. A reference to the trace's own memory is also only counted.
 ///
-/// A writer that finds no room waits for the reader as long as that lives. When it is gone, or has
-/// closed the table, the program continues untraced.
+/// A writer that finds no room waits for the reader as long as the reader lives. If the reader is
+/// gone, or has closed the table, the program continues untraced.
 ///
 /// | variable                       | means                                                       |
 /// |--------------------------------|-------------------------------------------------------------|
@@ -40,19 +40,20 @@
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_recorder.hpp>
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/recorder/thread/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
-/// What the threads of a process share. Never destroyed: hooks are called until the process ends.
+/// The state shared by the threads of a process. Never destroyed: hooks are called until the
+/// process ends.
 class reference_trace {
 public:
     constexpr reference_trace() noexcept = default;
 
-    /// Adds a reference where the fast path (trace_reference.hpp) cannot: the thread has no place
+    /// Adds a reference when the fast path (trace_reference.hpp) cannot: the thread has no place
     /// yet, or a full one, or is interrupted in the middle of adding one, or the size needs an
     /// extension. `frame` is an address in the frame of its hook. Signal-safe once the trace is set
     /// up.
@@ -80,7 +81,7 @@ public:
         signal_fence(seq_cst);
         own->state.store(own->idle_state(), relaxed);
     }
-    /// Counts an execution of an instruction of which nobody knows what it references. Signal-safe.
+    /// Counts an execution of an instruction with unknown references. Signal-safe.
     [[gnu::noinline, gnu::cold]] void count_unseen() noexcept {
         impl::own_place* own = impl::current;
         if (own->place == nullptr) {
@@ -92,18 +93,18 @@ public:
         own->place->unseen.fetch_add(1, relaxed);
     }
 
-    /// Records what this thread has open. Not from a hook, nor from a signal handler.
+    /// Records this thread's open references. Must not be called from a hook or a signal handler.
     void flush_thread() noexcept {
         const impl::undisturbed_tracing scope;
         for_each_place([this](impl::own_place& each) { record(each); });
     }
 
-    /// Before the program's constructors, and after its destructors: by the functions below.
+    /// Called before the program's constructors, and after its destructors, by the functions below.
     void at_start() noexcept {
         const impl::undisturbed_tracing scope;
         static_cast<void>(begin());
     }
-    /// What comes after the last destructor stays in its place, for who drains the trace.
+    /// Later references stay in their places, for the program that drains the trace.
     void at_exit() noexcept {
         if (stage_.load(relaxed) != on) return;  // relaxed: set before the program began
         flush_thread();
@@ -122,7 +123,7 @@ private:
     enum stage : int { unset, setting_up, on, off };
     static constexpr unsigned most_depth = 16;
 
-    /// Counts one; null.
+    /// Increments the counter, and returns null.
     [[nodiscard]] static impl::own_place* count(shared_atomic<std::uint64_t>& what) noexcept {
         what.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
@@ -130,7 +131,8 @@ private:
 
     // --- Set-up
 
-    /// Whether the process is traced; sets up if nobody has yet, or waits for who does.
+    /// Whether the process is traced. Sets up the trace if no thread has done so, or waits for the
+    /// thread that does.
     [[nodiscard]] bool begin() noexcept {
         int now = unset;
         // order: set_up:A pairs with set_up:B
@@ -164,7 +166,7 @@ private:
             return false;
         }
         const auto [trace, bytes] = out_.to().bytes();
-        // What is drained is used again and again: so no reference is the first to a page of it.
+        // Drained memory is reused, so no reference is the first access to one of its pages.
         if (table_->reader.load(relaxed) != 0)  // relaxed: set when the table was made
             populate(const_cast<std::byte*>(trace), bytes);
         make_own_places();
@@ -187,7 +189,7 @@ private:
         table_ = static_cast<open_references_table*>(static_cast<void*>(memory_->data()));
         if (!table_->is_sound(bytes)) fail_setup(file, fault_at(0, "no table of open references"));
     }
-    /// This process was another program, which has been replaced by exec: its threads are gone.
+    /// This process previously ran another program, which exec has replaced: its threads are gone.
     void record_what_was_before() noexcept {
         const auto own = static_cast<std::uint32_t>(::getpid());
         for (std::uint32_t i = 1; i < table_->places; ++i) {
@@ -234,7 +236,7 @@ private:
         }
         // relaxed, to the end: own thread's, ordered for its signal handlers by the fence
         const bool is_busy = !impl::own_place::is_idle(own->state.load(relaxed));
-        // The tracing meets its own hooks.
+        // The tracing has called its own hooks.
         if (is_busy && impl::tracing) {
             if (table_->traces_itself == 0) return count(own->place->suppressed);
             static_cast<void>(count(own->place->self_fed));
@@ -249,7 +251,7 @@ private:
                 break;
             }
             own->state.store(state, relaxed);
-            if (depth == most_depth)  // or it would never end
+            if (depth == most_depth)  // otherwise this would never end
                 return count(impl::tracing ? own->place->suppressed : own->place->lost_references);
             own = next_place(*own);
             if (own == nullptr) return count(table_->untraced_references);
@@ -267,15 +269,15 @@ private:
         return own;
     }
 
-    /// Whether the hook that made its place busy is no more, as a signal handler that interrupted
-    /// it jumped away: then no frame can be above its own. That holds for frames of one stack,
-    /// which only the thread's own stack is known to be; others may come back.
+    /// Whether the hook that made its place busy was left, because a signal handler that
+    /// interrupted it jumped out: then no frame can be above its own. This holds for frames of one
+    /// stack, which is only known for the thread's own stack; other stacks may be resumed.
     [[nodiscard]] static bool was_left(std::uintptr_t hook, std::uintptr_t here) noexcept {
         if (here + impl::frame_mark::spread < hook) return false;
         const auto own_stack = find_stack();
         const bool is_one_stack = own_stack.low <= hook && here < own_stack.high;
         if (!is_one_stack) return false;
-        // A handler's stack may be a variable of the program, above the hook's frame.
+        // A handler's stack may be a variable of the program, located above the hook's frame.
         stack_t handlers{};
         return ::sigaltstack(nullptr, &handlers) == 0 && (handlers.ss_flags & SS_ONSTACK) == 0;
     }
@@ -339,7 +341,8 @@ private:
             own = next;
         }
     }
-    /// The thread's last hook may come later: it takes a place again, and ends again.
+    /// The thread's last hook may be called later: the thread then takes a place again, and ends
+    /// again.
     static void end_thread(void* trace) noexcept {
         auto& self = *static_cast<reference_trace*>(trace);
         const impl::undisturbed_tracing scope;
@@ -372,8 +375,8 @@ private:
         out_.record(*own.place);
         own.state.store(state, relaxed);
     }
-    /// Records where this thread's stack is, once. Not before it has many references or ends, as
-    /// finding it takes a look at all mappings.
+    /// Records the location of this thread's stack, once. Not before the thread has many references
+    /// or ends, because this requires reading all mappings.
     void tell_stack() noexcept {
         impl::own_place& first = *impl::current;
         if (first.place == nullptr || first.has_told_stack) return;
@@ -399,7 +402,7 @@ private:
     reference_recorder out_;
 };
 
-/// That of this process.
+/// The trace of this process.
 inline constinit reference_trace the_trace;
 
 inline bool reference_trace::keep_waiting() noexcept {

@@ -27,7 +27,7 @@
 
 namespace trace_ring::inline v1::instrument {
 
-/// What the places of a table counted, all together.
+/// The total counts of a table's places.
 struct reference_counts {
     std::uint64_t suppressed = 0, self_fed = 0, stops = 0, stopped_ns = 0;
     std::uint64_t lost_records = 0, lost_references = 0;
@@ -36,23 +36,24 @@ struct reference_counts {
     std::uint64_t calls = 0;  ///< how often a hook had a place to add a reference
 };
 
-/// What a thread that is no more had not recorded.
+/// The unrecorded references of a thread that has ended.
 struct left_references {
     std::uint32_t thread = 0;
     std::uint32_t process = 0;
-    std::uint32_t place = 0, sequence = 0;  ///< of the record that was to be made of them
+    std::uint32_t place = 0, sequence = 0;  ///< of the record that would have been made
     std::span<const plain_reference> all;
-    bool may_be_recorded = false;  ///< it ended while it made that record: there may be one
+    bool may_be_recorded = false;  ///< it ended while making that record, which may exist
 };
 
-/// Owns the file, which goes with it. Used by one thread at a time.
+/// Owns the file, and removes it when destroyed. To be used by one thread at a time.
 class table_file {
 public:
     struct options {
-        std::uint32_t places = open_references_table::most_places;  ///< threads at the same time
-        bool drained = true;         ///< writers wait for this process, as it drains the trace
+        std::uint32_t places = open_references_table::most_places;  ///< maximum number of threads
+                                                                    ///< at a time
+        bool drained = true;         ///< writers wait for this process, which drains the trace
         bool packs = false;          ///< records are packed_references, else plain_references
-        bool traces_itself = false;  ///< to see what happens without suppression
+        bool traces_itself = false;  ///< to test without suppression
         bool skips_blocks = false;   ///< only data is traced, and where functions begin and end
     };
 
@@ -88,7 +89,7 @@ public:
     void close() noexcept {
         table().closed.store(1, relaxed);  // relaxed: a sign
     }
-    /// The processes that have places and still run, each once. Linear in the places.
+    /// The running processes that have places, each once. Linear in the places.
     [[nodiscard]] std::vector<std::uint32_t> living() {
         std::vector<std::uint32_t> all;
         for (std::uint32_t i = 1; i < table().places; ++i) {
@@ -116,7 +117,7 @@ public:
             // order: place.look:A pairs with place.give_back:A
             const std::uint32_t thread = each.thread.load(acquire);
             if (thread == 0) continue;
-            // relaxed, all: of a process that is gone; one that lives is let alone
+            // relaxed, all: the process is gone; a living one is not touched
             const std::uint32_t process = each.process.load(relaxed);
             if (!all && (process == 0 || is_alive(process))) continue;
             const bool lives = process != 0 && is_alive(process);
@@ -176,7 +177,7 @@ public:
     }
 
 private:
-    /// As many as a record has room for, however they are packed.
+    /// The maximum number in a record, for any packing.
     static constexpr std::size_t most_at_once =
         open_references::packed_room / reference_packer::most_bytes;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What the hooks that compilers call (functions.hpp, memory.hpp) do for each reference.
+/// The work of the hooks that compilers call (functions.hpp, memory.hpp), for each reference.
 /// @code
 ///  own = the thread's place                      // `nowhere` at first
 ///  state = own.state
@@ -24,7 +24,7 @@
 #include <trace_ring/instrument/open_references.hpp>
 #include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_trace.hpp>
-#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/instrument/references.hpp>
 
 namespace trace_ring::inline v1::instrument {
 
@@ -39,18 +39,19 @@ namespace impl {
 /// Traces one reference of this thread, whose code is `code` if it needs no extension.
 [[gnu::always_inline]] inline void trace(std::uint64_t address, const void* site, unsigned code,
                                          std::uint64_t size) noexcept {
-    frame_mark here;  // its address is all that matters
+    frame_mark here;  // only its address matters
     const std::uint64_t what = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)} << 8 | code;
     own_place& own = *impl::current;
-    // relaxed, to the end: own thread's; the fences order them for its signal handlers, and for who
-    // comes after its end
+    // relaxed, to the end: used by the own thread; the fences order them for its signal handlers,
+    // and for readers after its end
     const std::uintptr_t state = own.state.load(relaxed);
     const bool is_extended = (code & plain_reference::extended) == plain_reference::extended;
     if (!own_place::is_idle(state) || is_extended) [[unlikely]]
         return trace_slowly(address, what, size, here.address());
     own.state.store(here.address(), relaxed);
     signal_fence(seq_cst);
-    // Not out of `state`, which the hook before has just stored: that would be waited for.
+    // Not taken from `state`, which the previous hook has just stored: loading it would wait for
+    // that store.
     open_references& place = *own.place;
     ++place.calls;
     const std::uint32_t end = place.end.load(relaxed);

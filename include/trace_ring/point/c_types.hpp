@@ -15,7 +15,7 @@
 /// @endcode
 /// A reader of either model may mirror both: the alignments are the traced program's, not its own.
 /// Source: System V ABI, i386 supplement, figure 2.1, and x86-64 supplement, figure 3.1. A
-/// structure with pointers to itself or to incomplete types is fine: nothing is followed.
+/// structure may have pointers to itself or to incomplete types, because pointers are not followed.
 
 #include <cstdint>
 
@@ -23,8 +23,8 @@
 
 namespace trace_ring::inline v1::point {
 
-/// What differs between the data models. C's other types are std::int8_t to std::int32_t, float,
-/// and these; `long double` is not mirrored.
+/// The types that differ between the data models. C's other types are std::int8_t to std::int32_t,
+/// float, and these; `long double` is not mirrored.
 template <record::data_model M>
 struct c_types;
 
@@ -76,7 +76,7 @@ enum class c_type : std::uint8_t {
     pointer,
 };
 
-/// What a type needs of a structure.
+/// The requirements of a type as a structure's member.
 struct extent {
     std::uint64_t bytes = 0;
     std::uint64_t alignment = 1;  ///< as a member; a power of two

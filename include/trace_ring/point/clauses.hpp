@@ -11,8 +11,7 @@
 ///   const auto malloc_entry = session.install({&large, 1});
 ///   session.fire(malloc_entry, record::program_mode::ilp32, firing, [](const auto& ran) { ... });
 /// @endcode
-/// The mode of the process that fires chooses the stream of code; nothing is loaded or compiled
-/// then.
+/// The mode of the firing process selects the code; nothing is loaded or compiled at that time.
 
 #include <array>
 #include <cstddef>
@@ -37,20 +36,20 @@ struct clause_code {
     std::uint32_t output_bytes = 0;  ///< what the action stores
 };
 
-/// What became of a clause at a firing.
+/// The result of a clause at a firing.
 struct clause_result {
     enum fate : std::uint8_t {
         ran,
         not_wanted,  ///< the predicate is false
-        unreadable,  ///< the predicate could not read what it asks for: neither true nor false
+        unreadable,  ///< the predicate could not read a value that it uses: neither true nor false
     };
     std::uint32_t clause = 0;
     fate is = ran;
-    std::uint32_t faults = 0;           ///< of the action: what it could not read is 0
+    std::uint32_t faults = 0;           ///< of the action: values that it could not read are 0
     std::span<const std::byte> output;  ///< of the action; valid during the call
 };
 
-/// Filled by one thread; then any threads may call `fire` and `stream_of`.
+/// Filled by one thread; afterwards any thread may call `fire` and `stream_of`.
 class clauses {
 public:
     /// A part of the table, in instructions.
@@ -65,8 +64,8 @@ public:
     };
 
     /// Adds a clause, and returns its number. Throws std::invalid_argument that names the mode, the
-    /// part, the instruction and what is wrong, if code is refused by `find_fault`: nothing is
-    /// added then.
+    /// part, the instruction and what is wrong, if `find_fault` rejects the code; nothing is added
+    /// then.
     std::uint32_t add(const clause_code& lp64, const clause_code& ilp32) {
         refuse_faulty(lp64, "64-bit");
         refuse_faulty(ilp32, "32-bit");
@@ -104,8 +103,8 @@ public:
     void fire(std::uint32_t point, record::program_mode mode, Firing& of, Tell&& tell) const {
         for (const std::uint32_t clause : at(point)) run_clause(clause, mode, of, tell);
     }
-    /// Runs one clause: of those that begin and end a session, which belong to no process and run
-    /// as 64-bit.
+    /// Runs one clause, for clauses at the begin and end of a session, which belong to no process
+    /// and run as 64-bit.
     template <firing Firing, class Tell>
     void run_once(std::uint32_t clause, Firing& of, Tell&& tell) const {
         run_clause(clause, record::program_mode::lp64, of, tell);

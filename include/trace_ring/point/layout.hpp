@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Lays out a C structure or union whose members are known at run time only, as gcc and clang do it
-/// on i386 and x86-64.
+/// Lays out a C structure or union whose members are known only at run time, like gcc and clang on
+/// i386 and x86-64.
 /// @code
 ///   using namespace trace_ring;
 ///   point::layout of_sigaction(record::program_mode::ilp32, point::layout::structure);
 ///   of_sigaction.add(point::extent_of(point::c_type::pointer, record::program_mode::ilp32));
 ///   const auto mask = of_sigaction.add({128, 4});  // at 4, where a 64-bit program has it at 8
 /// @endcode
-/// Nothing throws or allocates. Sizes that no program can have (beyond `most_bytes`) are refused.
+/// Nothing throws or allocates. Sizes beyond `most_bytes`, which no program can have, are rejected.
 
 #include <cstdint>
 #include <optional>
@@ -41,7 +41,7 @@ public:
     /// `packed`: as by `__attribute__((packed))`, members and bit-fields have no alignment.
     constexpr explicit layout(kind of, bool packed = false) noexcept : kind_(of), packed_(packed) {}
 
-    /// The offset of the next member, an array of `count` of that type; nothing if it is too large.
+    /// The offset of the next member, an array of `count` of that type; empty if it is too large.
     constexpr std::optional<std::uint64_t> add(extent type, std::uint64_t count = 1) noexcept {
         const std::uint64_t alignment = packed_ ? 1 : type.alignment;
         const std::uint64_t at = kind_ == union_of_all ? 0 : rounded((bits_ + 7) / 8, alignment);
@@ -55,8 +55,8 @@ public:
     }
 
     /// The place of the next bit-field, of an integer type of at most 8 bytes and at most as many
-    /// bits; nothing if it has more. A width of 0 ends the word that is being filled, and has no
-    /// place: a field of width 0 is returned. One without a name does not align the structure.
+    /// bits; empty if it has more. A width of 0 ends the current word and has no place: a field of
+    /// width 0 is returned. An unnamed bit-field does not align the structure.
     constexpr std::optional<bit_field> add_bits(extent type, unsigned width,
                                                 bool named = true) noexcept {
         if (type.bytes > 8 || width > type.bytes * 8 || bits_ > most_bytes * 8) return std::nullopt;
@@ -66,7 +66,7 @@ public:
             return bit_field{bits_ / 8, 0, 0, 0};
         }
         std::uint64_t at = kind_ == union_of_all ? 0 : bits_;
-        // One that would not lie in one word of its type begins at the next.
+        // A bit-field that does not fit into the current word of its type begins at the next one.
         if (!packed_ && (at % unit + width + unit - 1) / unit > type.bytes * 8 / unit) {
             at = rounded(at, unit);
         }
@@ -91,7 +91,7 @@ public:
                          static_cast<std::uint8_t>(width)};
     }
 
-    /// Of the whole, as a member of another or an element of an array.
+    /// The extent of the whole, as a member of another structure or an element of an array.
     [[nodiscard]] constexpr extent whole() const noexcept {
         return {rounded((bits_ + 7) / 8, alignment_), alignment_};
     }

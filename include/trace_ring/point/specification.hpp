@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// Which trace points a clause is for: a tuple `@@type:fields:location`, of globs.
+/// Specifies the trace points of a clause: a tuple `@@type:fields:location`, of globs.
 /// @code
 ///   @@uft:*:libc.so.6:malloc:entry      a function's entry, in any process
 ///   @@syscall:4711:open*:exit           system calls of one process, when they return
 ///   @@usdt:*:"a name: with colons":gc   a field in quotes
 ///   @@begin                             once, before the first firing; and @@end after the last
 /// @endcode
-/// What the fields of a type mean is its source's business; here they are names. Source: AIX
+/// The source of a type defines the meaning of its fields; here they are only names. Source: AIX
 /// ProbeVue, whose tuples have at least three fields.
 
 #include <array>
@@ -31,8 +31,8 @@ public:
         const char* what = nullptr;
     };
 
-    /// Reads a tuple, which is the whole text; it must outlive the result. What is wrong with it is
-    /// left in `why`, whose `what` is null if nothing is. Linear; no allocation.
+    /// Reads a tuple, which is the whole text; it must outlive the result. An error is stored in
+    /// `why`, whose `what` is null if there is none. Linear; no allocation.
     [[nodiscard]] static constexpr specification parse(std::string_view text,
                                                        mistake& why) noexcept {
         specification made;
@@ -81,7 +81,7 @@ public:
     [[nodiscard]] constexpr bool is(std::string_view type) const noexcept {
         return count_ != 0 && fields_[0] == type;
     }
-    /// Whether it is for a point with these fields: as many, and each matches.
+    /// Whether it matches a point with these fields: the same number, and each matches.
     [[nodiscard]] bool wants(std::span<const std::string_view> point) const noexcept {
         if (point.size() != count_) return false;
         for (std::size_t i = 0; i < count_; ++i) {

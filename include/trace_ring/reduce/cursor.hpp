@@ -18,7 +18,6 @@
 
 #include <trace_ring/reduce/cursor/lane_queue.hpp>
 #include <trace_ring/reduce/cursor/unplaced.hpp>
-#include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/file/live_scan.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -33,7 +32,7 @@ public:
           way_(way),
           order_(order),
           follow_(follow),
-          unpack_(filter_.unpacks()),
+          unpack_(unpacks(in, filter_)),
           by_place_(!follow && in.clock() == 0) {
         if (!follow && filter_.ahead) {
             ahead_ = filter_.ahead(in, filter_, way, order);
@@ -47,8 +46,8 @@ public:
     cursor& operator=(const cursor&) = delete;
 
     /// The next item, which is good until the next call; null at the end. When following, null
-    /// means that there is nothing new: call again later. Throws std::bad_alloc, and whatever the
-    /// filter's condition throws.
+    /// means that there is nothing new: call again later. Throws std::bad_alloc, and passes on
+    /// exceptions of the filter's condition.
     [[nodiscard, gnu::always_inline]] const item* next() {
         if (left_ == 0) return next_entry();
         --left_;
@@ -87,7 +86,7 @@ public:
         give_back();
         scan(false, false);
         const bool all = filter_.all_lanes();
-        if (all) (void)gone_.tell(in_, readers_, true);
+        if (all) (void)gone_.report(in_, readers_, true);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
@@ -116,8 +115,8 @@ private:
         if (!follow_) return nullptr;
         scan(false, true);
         if (const item* found = step()) return found;
-        const bool gone = filter_.all_lanes() && gone_.tell(in_, readers_, false);
-        if (!gone_lanes::tell_others(in_, readers_) && !gone) return nullptr;
+        const bool gone = filter_.all_lanes() && gone_.report(in_, readers_, false);
+        if (!gone_lanes::report_others(in_, readers_) && !gone) return nullptr;
         order_lanes();
         return step();
     }
@@ -157,7 +156,7 @@ private:
     }
 
     /// Sets `item_` and `left_` to the longest run of next records that are of one kind, come
-    /// before everything else and are wanted. False: none of the records passed is wanted.
+    /// before everything else and are wanted. False: it passed records that are not wanted.
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
         if (list.pass_unwanted()) return false;
@@ -187,14 +186,14 @@ private:
             }
             count = of.keep;
         }
-        const lane_info& whose = list.owner(*lane_->lane());
-        const event_type* const type = in_.type_of(whose, list.head(), list.next_word());
+        const lane_info& owner = list.owner(*lane_->lane());
+        const event_type* const type = in_.type_of(owner, list.head(), list.next_word());
         if (unpack_ && type != nullptr && type->packed != event_type::npos &&
             !list.unpacked_next()) {
             list.unpack(in_, *lane_->lane());
             return false;
         }
-        if (!wants(type) || !filter_.wants_thread(whose)) {
+        if (!wants(type) || !filter_.wants_thread(owner)) {
             if (filter_.condition) filter_.condition->pass_over(count);
             list.take(count);
             return false;
@@ -202,7 +201,7 @@ private:
         const bool ask = filter_.condition && !list.chosen_next();
         const std::ptrdiff_t stride = list.stride();
         positions_ = list.positions();
-        record_view first = list.view(&whose, type);
+        record_view first = list.view(&owner, type);
         // A run is cut to 64: comparing the rest again after each wanted record would be quadratic.
         if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
@@ -267,13 +266,10 @@ private:
     void scan(bool first, bool later) {
         const chain_scan scanner(in_);
         const bool part = !filter_.unbounded();
-        const auto ranges = [&] {
-            const bool timed = first && !follow_ && filter_.positions.empty();
-            index_window window(in_, timed ? filter_.from : 0, timed ? filter_.to : ~0ULL);
-            return window.find([this](const lane_info& lane) { return wants(lane); });
-        };
-        chain_list found = live_.look(!first || part ? look_at::index : look_at::headers, later,
-                                      wanted_of{*this}, ranges);
+        const bool timed = first && !follow_ && filter_.positions.empty();
+        chain_list found =
+            live_.look(!first || part ? look_at::index : look_at::headers, later, wanted_of{*this},
+                       timed ? tick_range{filter_.from, filter_.to} : tick_range{});
         if (first) {
             *strays_ = std::move(found.strays);
             gone_ = gone_lanes(in_.ring());
@@ -374,7 +370,7 @@ private:
     direction way_;
     merging order_;
     bool follow_;
-    bool unpack_;    // references are given instead of the records that pack them
+    bool unpack_;    // packed records are returned instead of the records that pack them
     bool by_place_;  // there are no times: order by the sub-buffers' positions in the ring
     std::deque<lane_reader> readers_{};
     std::unordered_map<std::uint32_t, std::size_t> by_lane_{};

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include <trace_ring/glob.hpp>
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/reduce/filter/condition.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -59,9 +58,7 @@ class tables;
 /// The wanted part of a trace; by default everything. Losses and clock jumps within the wanted
 /// lanes and times are always included: wanted records may be among the lost ones.
 struct filter {
-    /// Globs, any of which may match; none: all events. If one is just `references`, records of
-    /// that event are given as they are, else the references that they pack, as records of their
-    /// own (tables/reference_types.hpp).
+    /// Globs, any of which may match; none: all events.
     std::vector<std::string> events{};
     std::vector<std::uint32_t> threads{};     ///< kernel thread ids; none: all
     std::vector<std::uint32_t> lanes{};       ///< lane numbers; none: all
@@ -69,19 +66,12 @@ struct filter {
     std::uint64_t to = ~std::uint64_t{0};     ///< the last tick that is wanted
     std::vector<tick_range> times{};          ///< if any, only these; ascending, without overlaps
     std::vector<position_range> positions{};  ///< of a lane, only what is in all ranges for it
-    std::shared_ptr<const where::condition> condition{};  ///< on the records; null: none
+    std::shared_ptr<const reduce::condition> condition{};  ///< on the records; null: none
     /// Makes an object that copies, decodes and asks the condition ahead of a cursor; empty: none.
     /// The items are the same with it.
     std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>
         ahead{};
 
-    /// Whether records that pack references are given as those: if any of them may be wanted.
-    [[nodiscard]] bool unpacks() const {
-        const auto& all = names_of<reference_kind>::list;
-        return std::find(events.begin(), events.end(), packed_references::name) == events.end() &&
-               std::any_of(std::begin(all), std::end(all),
-                           [this](const auto& each) { return wants_event(each.name); });
-    }
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
     }

@@ -4,7 +4,7 @@
 
 /// @file
 /// The items that a cursor returns: records, and losses and clock jumps in their places. Items are
-/// views: they are good until the cursor is asked for the next.
+/// views: they are valid until the next call of the cursor.
 
 #include <cstddef>
 #include <cstdint>

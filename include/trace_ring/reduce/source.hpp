@@ -32,15 +32,15 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
-#include <trace_ring/reduce/source/coming.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/source/large_files.hpp>
+#include <trace_ring/reduce/source/prefetcher.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
-/// last of them closes. Several threads may read at once.
+/// last of them closes. Several threads may read at the same time.
 class source {
 public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
@@ -92,7 +92,7 @@ public:
 
     /// The bytes of extents of `whole`, one after the other, as if they were a file: read where
     /// they are, at any alignment, without a copy. They end where `whole` has no more bytes. Memory
-    /// must not be written to meanwhile. Throws format_error if 64 bits cannot count the bytes.
+    /// must not change while this is used. Throws format_error if 64 bits cannot count the bytes.
     [[nodiscard]] static source of_extents(const source& whole, std::span<const extent> extents,
                                            std::string name) {
         auto parts = std::make_shared<extent_list>();
@@ -159,8 +159,8 @@ public:
     }
 
     /// Memory that will be read soon: at least a line of 64 bytes.
-    [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
-                                  bool down = false) const noexcept {
+    [[nodiscard]] prefetcher prefetch(std::uint64_t offset, std::size_t bytes,
+                                      bool down = false) const noexcept {
         if (parts_ || file_ || !in_memory(offset, bytes)) return {};
         return {memory_.data() + offset, bytes, down};
     }

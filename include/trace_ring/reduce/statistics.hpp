@@ -71,7 +71,7 @@ struct trace_statistics {
     }
 };
 
-/// The observer that does nothing: a model of one. It is told of all that `count` reads, in order.
+/// The observer that does nothing, as a model. `count` calls it for each item, in order.
 struct no_observer {
     /// A record, and the records directly after it that are of the same lane, event and length.
     void records(const record_view&, const record_run&) const noexcept {}

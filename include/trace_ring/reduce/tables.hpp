@@ -30,8 +30,10 @@ namespace trace_ring::inline v1::reduce {
 class tables {
 public:
     /// Reads and checks everything. Throws format_error if this is no trace file that can be read,
-    /// and std::bad_alloc; lesser damage goes to `damages()`.
-    explicit tables(source from) : source_(std::move(from)) {
+    /// and std::bad_alloc; lesser damage goes to `damages()`. `unpack` unpacks records; null: they
+    /// are returned as they are.
+    explicit tables(source from, const packing* unpack = nullptr)
+        : source_(std::move(from)), dictionary_(unpack), unpack_(unpack) {
         alignas(8) std::byte head[layout::format_page_bytes]{};
         const std::uint64_t size = source_.size();
         const std::size_t there = source_.read(0, head, sizeof head);
@@ -122,6 +124,8 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return source_.name(); }
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     [[nodiscard]] const dictionary& events() const noexcept { return dictionary_; }
+    /// How records are unpacked; null: they are not.
+    [[nodiscard]] const packing* unpacks_by() const noexcept { return unpack_; }
     [[nodiscard]] const timeline& time() const noexcept { return timeline_; }
     [[nodiscard]] const ring_info& ring() const noexcept { return ring_; }
     /// ring_info::advice, in a place that stays.
@@ -434,7 +438,8 @@ private:
     /// By thread and process; the first `known_threads_` lanes.
     mutable std::map<std::pair<std::uint32_t, std::uint32_t>, const lane_info*> by_thread_{};
     mutable std::size_t known_threads_ = 0;
-    dictionary dictionary_{};
+    dictionary dictionary_;
+    const packing* unpack_;
     timeline timeline_{};
     std::vector<damage> damages_{};
 };

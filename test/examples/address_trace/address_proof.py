@@ -36,7 +36,7 @@ STACK = 1 << 23
 
 
 def unpack(packed):
-    """References as (kind, address, size, site), as the table in record/event/references.hpp has them."""
+    """References as (kind, address, size, site), as the table in instrument/references.hpp has them."""
     slots, site, at, out = {}, 0, 0, []
     while at < len(packed):
         code, count = packed[at] >> 4, packed[at] & 15

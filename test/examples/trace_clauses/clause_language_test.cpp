@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
     refuses("@@a:b:c { capture(o->coutn); }",
             "column 19: struct order has no member 'coutn'; did you mean 'count'?");
     refuses("@@a:b:c { capture(o.id); }", "column 19: '.' of a pointer: write ->id");
-    refuses("@@a:b:c { capture(n->id); }", "column 19: '->' of int, which is no pointer");
+    refuses("@@a:b:c { capture(n->id); }", "column 19: '->' of int, which is not a pointer");
     refuses("@@a:b:c { capture(pth); }", "column 19: there is no 'pth' here; did you mean 'path'?");
     refuses("@@a:b:c { capture(arg7); }", "column 19: the function has 4 arguments");
     refuses("@@a:b:c { capture(retval); }",

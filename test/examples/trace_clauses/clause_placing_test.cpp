@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(where_a_function_is_inlined_no_point_fires_and_that_is_told
     const ended always = run(folder, tool + "always:entry { count(); }' -- " + program);
     BOOST_TEST(always.status != 0);
     BOOST_TEST(
-        always.err.find("is inlined at 1 place, and has no code of its own") != std::string::npos,
+        always.err.find("is inlined at 1 place, and has no out-of-line code") != std::string::npos,
         always.err);
     const ended never = run(folder, tool + "never:entry { count(); }' -- " + program);
     BOOST_TEST(never.out.find("count()\n  1\n") != std::string::npos, never.out);

@@ -664,7 +664,7 @@ BOOST_AUTO_TEST_CASE(a_reference_is_what_it_refers_to) {
                   "retval + 1=-8", "n=71 here=1"})
                 BOOST_TEST(made.text.find(value) != std::string::npos, value << made.text);
         }
-        for (const auto& [clause, why] : {std::pair{"capture(of->id)", "which is no pointer"},
+        for (const auto& [clause, why] : {std::pair{"capture(of->id)", "which is not a pointer"},
                                           {"capture(*n)", "no pointer"},
                                           {"capture(&7)", "no object in memory"},
                                           {"capture(&of.is)", "bit-field"},
@@ -1137,7 +1137,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
          "column 48: struct order has no member 'nme'; did you mean 'name'?");
     says("-e '@@uft:*:nolib.so:f:entry { }'" + known, "nolib.so");
     says("-e '@@uft:*:a:b:entry { '" + known, "it ends where '}' should follow");
-    says("--all --source ptrace -e '@@end { }'", "--all and --children are for the kernel's");
+    says("--all --source ptrace -e '@@end { }'", "--all and --children need --source kernel");
     says("--source ptrace -e '@@syscall:*:open:entry { }'" + known,
          "system calls can only be traced by the kernel's BPF");
     says("-e '@@syscall:*:opne:entry { }'" + known, "no system call 'opne'; did you mean 'open'?");

@@ -130,7 +130,7 @@ def events(text):
 
 
 def original(name):
-    """The name that is mangled, as exporter/ctf/parts.hpp says; here once more, to check it."""
+    """The name that is mangled, as exporting/ctf/parts.hpp says; here once more, to check it."""
     if name == "_x_":
         return ""
     return re.sub("_x([0-9a-f]{2})_", lambda m: chr(int(m.group(1), 16)), name)

@@ -16,9 +16,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <examples/trace_reduce/das_images.hpp>
 #include <proof.hpp>
-#include <reduce/core/core_builder.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_reduce/das/place.hpp>
 #include <trace_reduce/das/table.hpp>

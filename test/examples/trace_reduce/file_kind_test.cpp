@@ -17,7 +17,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <reduce/core/core_builder.hpp>
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <trace_reduce/kinds/file_kind.hpp>
 #include <trace_ring/cptrap/record.hpp>

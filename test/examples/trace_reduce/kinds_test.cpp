@@ -31,10 +31,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/core/core_builder.hpp>
 #include <exporter/json_check.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
-#include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/selection.hpp>

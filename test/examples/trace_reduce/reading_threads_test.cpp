@@ -17,23 +17,24 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/where/where_trace.hpp>
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
 #include <reduce/scratch_file.hpp>
 #include <reduce/told.hpp>
-#include <reduce/where_trace.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/reading/threads.hpp>
+#include <trace_reduce/where/names.hpp>
+#include <trace_reduce/where/predicate.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
-#include <trace_ring/reduce/where/predicate.hpp>
 
 BOOST_AUTO_TEST_SUITE(threads_that_read_ahead)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
-namespace where = trace_ring::reduce::where;
+namespace where = trace_reduce::where;
 
 namespace {
 
@@ -171,7 +172,8 @@ BOOST_AUTO_TEST_CASE(what_is_thrown_ahead_is_thrown_in_its_place) {
     const auto until_it_throws = [&file](unsigned helpers) {
         reduce::filter what;
         what.ahead = trace_reduce::read_ahead_by(helpers);
-        what.condition = std::make_shared<throwing>(file.ranges().whole().last / 2);
+        what.condition =
+            std::make_shared<throwing>(trace_reduce::range_finder(file).whole().last / 2);
         auto cursor = file.forward(what, reduce::merging::by_lane);
         std::uint64_t items = 0;
         try {

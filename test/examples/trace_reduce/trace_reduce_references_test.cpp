@@ -17,8 +17,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce/exporting/csv_reader.hpp>
 #include <examples/trace_reduce/trace_reduce_run.hpp>
-#include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <record/packing.hpp>
 #include <recorder/scratch.hpp>

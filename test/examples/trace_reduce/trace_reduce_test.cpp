@@ -25,10 +25,10 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <exporter/csv_reader.hpp>
-#include <exporter/formats.hpp>
+#include <examples/trace_reduce/exporting/csv_reader.hpp>
+#include <examples/trace_reduce/exporting/formats.hpp>
+#include <examples/trace_reduce/exporting/perfetto_reader.hpp>
 #include <exporter/json_check.hpp>
-#include <exporter/perfetto_reader.hpp>
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>

@@ -3,7 +3,7 @@
 
 /// @file
 /// Preloaded into a program: a machine whose pages have 64 KiB, as some of AArch64 and POWER have.
-/// Whatever asks for the page size gets that; new mappings begin at a multiple of it; and a call
+/// Queries of the page size return this size; new mappings begin at a multiple of it; and a call
 /// for an address or an offset that is not a multiple fails with EINVAL, and is counted. As on such
 /// a machine, any length will do. What the C library calls for itself does not come here.
 

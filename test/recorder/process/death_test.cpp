@@ -42,6 +42,7 @@
 #include <recorder/signals.hpp>
 #include <shared_board.hpp>
 #include <stepping.hpp>
+#include <trace_reduce/unfinished.hpp>
 
 BOOST_AUTO_TEST_SUITE(death)
 
@@ -364,7 +365,7 @@ public:
 private:
     /// What was begun is named if it left a byte; for certain only if it did.
     void look_behind(const reduce::trace_file& trace, const watched& memory) {
-        const auto unfinished = trace.unfinished();
+        const auto unfinished = trace_reduce::find_unfinished(trace.about());
         const auto& behind = memory.behind();
         for (const std::uint64_t there : behind) {
             if (there == 0) continue;

@@ -662,7 +662,7 @@ struct lost_counts {
     std::uint64_t abandoned = 0;
     std::uint64_t nested = 0;
 };
-/// Whatever a jump left half done, no sub-buffer is out of use for it.
+/// A jump in the middle of any operation takes no sub-buffer out of use.
 void check_none_is_held(test::trace_view& view) {
     for (std::uint64_t slot = 0; slot < view.slots(); ++slot) {
         const auto state = static_cast<tr::sub_buffer_state>(view.state(slot).state);

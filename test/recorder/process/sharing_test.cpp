@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
         for (int i = 0; i < 100; ++i) go_on();
         for (int t = 0; t < 3; ++t) by_dead += told->recorded[t].load();
     }
-    // Whatever the last of them held, too.
+    // Including everything that the last of them held.
     {
         const holders all(recorder, 12 + 64, 2);
         BOOST_TEST(all.kept() == 12U + 64);

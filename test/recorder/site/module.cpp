@@ -37,7 +37,7 @@ EXPORTED trace_ring::recorder* module_make() {
 }
 #endif
 #if defined(MODULE_HOST) || defined(MODULE_UMBRELLA)
-/// Perhaps one that another module has constructed.
+/// Possibly one that another module has constructed.
 EXPORTED void module_unmake(trace_ring::recorder* which) {
     delete which;
 }

@@ -23,8 +23,9 @@
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
+#include <trace_reduce/position/range_finder.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/file/index_window.hpp>
+#include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
@@ -60,7 +61,7 @@ std::vector<std::string> all_of(reduce::cursor cursor, std::uint64_t from = 0,
 
 /// Compares some ranges of a trace, both ways; `ordered`: the order, too.
 void compare(const reduce::trace_file& file, dice& random, int ranges, bool ordered = true) {
-    const auto whole = extent_of(file.about());
+    const auto whole = trace_reduce::extent_of(file.about());
     BOOST_REQUIRE(!whole.empty);
     const std::uint64_t span = whole.last - whole.first + 1;
     std::vector<std::pair<std::uint64_t, std::string>> all[2];
@@ -145,7 +146,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_tells_of_a_jump_a_range_has_nothing_that_is_n
         is.opened = random.one_in(2) ? 200 : 1500;
         const auto b = random_trace(random, is);
         const auto file = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(file.about());
+        const auto whole = trace_reduce::extent_of(file.about());
         for (int i = 0; i < 10; ++i) {
             reduce::filter what;
             what.from = whole.first + random.below(whole.last - whole.first);
@@ -173,7 +174,7 @@ BOOST_AUTO_TEST_CASE(ranges_that_follow_one_another_have_every_record_once) {
     const auto file = reduce::trace_file::from(b.bytes());
     const auto everything = all_of(file.forward());
     std::vector<std::string> parts;
-    const auto whole = extent_of(file.about());
+    const auto whole = trace_reduce::extent_of(file.about());
     const std::uint64_t step = (whole.last - whole.first) / 50;
     for (std::uint64_t at = 0; at <= whole.last; at += step) {
         reduce::filter what;
@@ -252,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_seek_touches_neither_headers_nor_records_outside_of_its_r
     is.sub_buffer_bytes = 4096;
     is.lanes = 4;
     const auto b = random_trace(random, is);
-    const auto whole = extent_of(reduce::trace_file::from(b.bytes()).about());
+    const auto whole = trace_reduce::extent_of(reduce::trace_file::from(b.bytes()).about());
     reduce::filter what;
     what.from = whole.first + (whole.last - whole.first) / 3;
     what.to = what.from + (whole.last - whole.first) / 200;
@@ -296,7 +297,7 @@ BOOST_AUTO_TEST_CASE(a_seek_touches_neither_headers_nor_records_outside_of_its_r
     BOOST_TEST(reversed.size() == expected.size());
 }
 
-BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
+BOOST_AUTO_TEST_CASE(a_seek_keeps_few_of_the_sub_buffers_outside_its_range) {
     for (const std::uint64_t sub_buffers : {2048U, 16384U}) {
         dice random(3);
         shape is;
@@ -305,17 +306,23 @@ BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
         is.sub_buffer_bytes = 512;
         is.lanes = 4;
         const auto b = random_trace(random, is);
-        auto file = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(file.about());
+        const auto file = reduce::trace_file::from(b.bytes());
+        const auto whole = trace_reduce::extent_of(file.about());
         for (std::uint64_t i = 1; i < 10; ++i) {
             const std::uint64_t from = whole.first + (whole.last - whole.first) / 10 * i;
-            reduce::index_window window(file.about(), from, from + 50);
-            std::uint64_t slots = 0;
-            for (const auto& range : window.find([](const auto&) { return true; })) {
-                slots += range.end - range.begin;
+            const reduce::tick_range range{from, from + 50};
+            const auto found = reduce::chain_scan(file.about())
+                                   .scan(
+                                       reduce::look_at::index,
+                                       [](std::uint32_t, position) { return true; }, range);
+            std::size_t outside = 0;
+            for (const auto& chain : found.chains) {
+                for (const auto& link : chain.links) {
+                    if (link.last_time < range.from || link.base_time > range.to) ++outside;
+                }
             }
-            BOOST_TEST(slots < 150U);
-            BOOST_TEST(window.looked_at() < 300U);
+            BOOST_TEST(found.chains.size() == is.lanes);
+            BOOST_TEST(outside <= 12U * is.lanes);
         }
     }
 }
@@ -327,7 +334,7 @@ BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_an
         is.opened = random.one_in(2) ? 500 : 1500;
         auto b = random_trace(random, is);
         const auto honest = reduce::trace_file::from(b.bytes());
-        const auto whole = extent_of(honest.about());
+        const auto whole = trace_reduce::extent_of(honest.about());
         reduce::filter what;
         what.from = whole.first + (whole.last - whole.first) / 3;
         what.to = what.from + (whole.last - whole.first) / 5;
@@ -366,7 +373,7 @@ BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_an
         what.to = what.from + random.below(20'000);
         (void)all_of(file.forward(what));
         (void)all_of(file.backward(what));
-        (void)extent_of(file.about());
+        (void)trace_reduce::extent_of(file.about());
     }
 }
 

@@ -653,7 +653,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_buffer_that_wraps_tells_what_it_overwrote, 
         m.branches(1, 3);  // nothing behind the index any more
         BOOST_TEST(m.serve() == (froms{1, 2, 3}));
     }
-    // Beside what a session has looked at and kept.
+    // In addition to what a session has read and kept.
     drain::session session(m.store);
     m.branches(1, 4);
     session.take()->keep();

@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "spool_model.hpp"
+#include "../../position/when.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +11,6 @@
 #include <utility>
 
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/reduce/seek/when.hpp>
 
 #include "../../cptrap/choice.hpp"
 #include "../../cptrap/ebcdic.hpp"
@@ -102,7 +102,7 @@ void spool_model::go(std::string_view to) {
         std::uint64_t offset = typed.offset;
         if (typed.what == spool_place::form::share) {
             const std::uint64_t bytes = of_[file].bytes();
-            const auto part = static_cast<long double>(typed.share) / reduce::when::whole;
+            const auto part = static_cast<long double>(typed.share) / when::whole;
             offset = part >= 1 ? bytes : static_cast<std::uint64_t>(part * bytes);
         }
         wanted = {file, offset / page_bytes, 0};

@@ -39,7 +39,7 @@ template <class T>
     text.remove_prefix(1);
     return true;
 }
-/// What stands behind a point, as nanoseconds of a second; more than nine digits are cut.
+/// The digits after a point, as nanoseconds of a second; more than nine digits are cut.
 [[nodiscard]] inline std::optional<std::int64_t> take_fraction(std::string_view& text) noexcept {
     std::int64_t ns = 0;
     std::int64_t unit = 1'000'000'000;

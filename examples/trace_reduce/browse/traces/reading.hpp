@@ -29,7 +29,7 @@ namespace trace_reduce::browse {
 
 enum class way { forward, backward, follow };
 
-/// Many records were looked at. Nothing was lost by it: what follows goes on from there.
+/// Many records were checked. Nothing is lost: the next read continues there.
 struct pause {};
 inline constexpr std::size_t records_between = 65'536;  ///< pauses, at least
 
@@ -80,7 +80,7 @@ private:
                 }
                 since += more;
             });
-        // A clock that goes on is known better later.
+        // Later readings of a running clock are more exact.
         if (!of_.file().live()) {
             if (const auto ticks = asks->ticks()) {
                 low_ = std::max(low_, ticks->low);
@@ -112,7 +112,7 @@ private:
                         : way_ == way::backward ? of_.file().backward(what_)
                                                 : of_.file().follow(what_));
     }
-    /// What has no place of its own, and would come again with each stretch.
+    /// An item without a place, which would come again with each stretch.
     [[nodiscard]] bool passed_over() const noexcept {
         const auto* loss = std::get_if<reduce::loss_item>(item_);
         return loss != nullptr && loss->lane == nullptr;

@@ -28,8 +28,9 @@
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/expression/names.hpp>
+
+#include "../../where/check.hpp"
+#include "../../where/names.hpp"
 
 namespace trace_reduce::browse {
 
@@ -38,9 +39,9 @@ namespace exporter = trace_ring::exporter;
 
 /// Which records are shown.
 struct selection {
-    std::vector<std::string> events{};                 ///< globs
-    std::vector<std::uint32_t> threads{};              ///< kernel thread ids
-    std::optional<reduce::where::expression> where{};  ///< what they say; nothing: anything
+    std::vector<std::string> events{};                       ///< globs
+    std::vector<std::uint32_t> threads{};                    ///< kernel thread ids
+    std::optional<trace_reduce::where::expression> where{};  ///< what they say; nothing: anything
 
     [[nodiscard]] bool all() const noexcept { return events.empty() && threads.empty() && !where; }
 };
@@ -66,7 +67,7 @@ public:
     [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
     /// Ticks that some hundred sub-buffers span; all of them if there are few.
     [[nodiscard]] std::uint64_t stretch() const noexcept { return stretch_; }
-    /// What is lost, as far as the file's tables and the first sub-buffer of each lane tell.
+    /// The losses, as far as the file's tables and the first sub-buffer of each lane count them.
     [[nodiscard]] const trace_ring::loss_counts& lost() const noexcept { return lost_; }
     [[nodiscard]] exporter::text_writer& writer_of(exporter::time_format format) noexcept {
         return times_[static_cast<std::size_t>(format)];
@@ -176,8 +177,8 @@ public:
         return first_at(all_[i].file().time(),
                         [&](std::uint64_t at) { return key_of(i, at) >= key; });
     }
-    /// The first ticks of a clock at which `reached`, which stays true from then on. Asked of no
-    /// more than a hundred years after the clock was read: dates do not go on for ever.
+    /// The first ticks of a clock at which `reached`, which stays true from then on. Looks no
+    /// further than a hundred years after the clock was read.
     template <class Reached>
     [[nodiscard]] static std::uint64_t first_at(const reduce::timeline& time,
                                                 const Reached& reached) {
@@ -212,11 +213,11 @@ public:
         for (auto& each : all_) each.look();
     }
     /// What is wrong with an expression for all of them together; nothing if nothing is.
-    [[nodiscard]] std::optional<reduce::where::mistake> find_mistake(
-        const reduce::where::expression& what) const {
+    [[nodiscard]] std::optional<trace_reduce::where::mistake> find_mistake(
+        const trace_reduce::where::expression& what) const {
         std::vector<const reduce::tables*> each_one;
         for (const auto& each : all_) each_one.push_back(&each.file().about());
-        return reduce::where::find_mistake(what, each_one);
+        return trace_reduce::where::find_mistake(what, each_one);
     }
     [[nodiscard]] bool live() const noexcept {
         return std::any_of(all_.begin(), all_.end(),

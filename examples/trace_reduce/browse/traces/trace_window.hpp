@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The lines of traces around those that are shown. More are read at either end when they are
-/// needed, and those far away are forgotten. A line keeps its number as long as it is kept. Numbers
-/// of lines before it are lower, and may be negative.
+/// The lines of traces around the shown ones. The window reads more at either end when they are
+/// needed, and drops lines that are far away. A line keeps its number while it is in the window.
+/// Numbers of lines before it are lower, and may be negative.
 
 #include <algorithm>
 #include <cstddef>
@@ -145,7 +145,7 @@ public:
         if (lines_.size() > most) drop_last();
         return grown::yes;
     }
-    /// At the end of what was there: looks again for what came since.
+    /// At the end: looks again for new records.
     void look_again() {
         if (!lines_.empty()) reopen_forward(way::forward);
     }

@@ -96,8 +96,8 @@ private:
 
 namespace impl {
 
-/// A text that is written again and again. Most are short: these are copied as `least` bytes,
-/// whatever their length, with two stores and no branch.
+/// A text that is written again and again. Most are short: `least` bytes of these are copied,
+/// with two stores and no branch.
 class piece {
 public:
     piece() = default;

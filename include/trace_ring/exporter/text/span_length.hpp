@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// How long a span took, which no record says: whoever has paired its ends gives it to the writer
-/// of the end.
+/// How long a span took. No record has it: the program that pairs begins and ends passes it to
+/// the writer with the end.
 
 #include <algorithm>
 #include <cstdint>

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Proves of byte code, before it runs, that it ends, that its stack neither runs over nor empty,
-/// and that it stores nothing outside of its output. What is refused is named with its instruction.
+/// Proves, before byte code runs, that it terminates, that its stack neither overflows nor
+/// underflows, and that it stores nothing outside its output. A fault is reported with its
+/// instruction.
 /// @code
 ///   if (const auto wrong = trace_ring::point::find_fault(code, {.output_bytes = 24})) {
 ///       complain(wrong->at, wrong->what);
@@ -43,7 +44,7 @@ struct code_fault {
     const char* what = "";
 };
 
-/// The first fault of the code; nothing if it may run. Linear. Throws std::bad_alloc.
+/// The first fault of the code; empty if it may run. Linear. Throws std::bad_alloc.
 [[nodiscard]] inline std::optional<code_fault> find_fault(code of, const purpose& as) {
     constexpr record_bounds none;
     const record_bounds& records = as.records != nullptr ? *as.records : none;
@@ -54,7 +55,7 @@ struct code_fault {
     if (as.output_bytes > most_output) return code_fault{0, "too much output"};
     if (records.depth > most_record_depth) return code_fault{0, "too deep a stack"};
     constexpr std::uint16_t unknown = 0xFFFF;
-    // The depth of the stack before each instruction: the same on each way that leads there.
+    // The depth of the stack before each instruction: the same on each path to it.
     std::vector<std::uint16_t> depths(of.size(), unknown);
     depths[0] = 0;
     for (std::size_t i = 0; i < of.size(); ++i) {
@@ -175,7 +176,7 @@ struct code_fault {
             default:
                 break;
         }
-        // What means nothing must be 0, so that a later version may give it a meaning.
+        // Unused parts must be 0, so that a later version may give them a meaning.
         if ((!uses_what && one.what != 0) || (!uses_size && one.size != 0) ||
             (!uses_value && one.value != 0)) {
             return wrong("an operand that the operation does not have");

@@ -3,18 +3,18 @@
 #pragma once
 
 /// @file
-/// The byte code of predicates and actions: what a clause's text becomes for one data model, and a
-/// condition on records for the records of one event. A stack machine of 64-bit words that goes
-/// forward only, so that its time is bounded by its length; what check.hpp accepts cannot reach
-/// outside its arguments, for any contents of the traced program or the record.
+/// The byte code of predicates and actions: compiled from a clause's text for one data model, or
+/// from a condition for the records of one event. It is a stack machine of 64-bit words with
+/// forward jumps only, so its time is bounded by its length. Code that check.hpp accepts cannot
+/// access memory outside its arguments, for any contents of the traced program or the record.
 /// @code
 ///   using trace_ring::point::op;
 ///   const trace_ring::point::instruction large[] = {  // arg0 > 4096
 ///       {op::argument, 0}, {op::constant, 0, 0, 4096}, {op::exceeds}, {op::finish}};
 /// @endcode
-/// A predicate leaves one word, which is true unless 0. An action leaves none: it stores what it
-/// records into its output, whose size is fixed. A failed read, and a division by zero, yields 0
-/// and counted as a fault; nothing else can go wrong.
+/// A predicate leaves one word, which is true unless 0. An action leaves none: it stores its values
+/// into its output, whose size is fixed. A failed read, and a division by zero, yields 0 and counts
+/// as a fault. Nothing else can fail.
 ///
 /// Code runs on one firing of a trace point, or on many records together. Its reads from records
 /// may be missing: a condition leaves a truth, one of three words, for which `bit_and` and `bit_or`
@@ -29,15 +29,15 @@
 
 namespace trace_ring::inline v1::point {
 
-// `x` is the word on top of the stack, `w` the one below it. An operation takes what it uses from
-// the stack and leaves its result there.
+// `x` is the word on top of the stack, `w` the one below it. An operation pops its operands and
+// pushes its result.
 enum class op : std::uint8_t {
     finish,         ///< the last instruction, and the only one of its kind
     constant,       ///< `value`, sign-extended
     constant_high,  ///< x with `value` in its high half: for constants of more than 32 bits
-    context,        ///< the firing's word number `what`: a context_word
-    argument,       ///< the called function's argument number `what`, by its calling convention;
-                    ///< where a function exits, word `what` of those that its entry has kept
+    context,        ///< the firing's word `what`: a context_word
+    argument,       ///< the called function's argument number `what`, by its calling convention; at
+                    ///< a function's exit, word `what` of those kept at its entry
     reg,            ///< the register number `what`, as below
     load,           ///< the number of width `what` at address x + `value` in the process
     add,            ///< w + x, modulo 2^64, as all arithmetic is
@@ -61,19 +61,19 @@ enum class op : std::uint8_t {
     exceeds_unsigned,      ///< 1 if w > x, unsigned
     narrow,                ///< x cut to width `what`, and extended to 64 bits again
     skip,                  ///< continues `value` instructions further on
-    skip_if_zero,          ///< the same if x is 0
+    skip_if_zero,          ///< skips if x is 0
     store,                 ///< x, in width `what`, into the output at `value`
     store_text,    ///< the text at address x into the output at `value`: its length in two bytes,
-                   ///< then `size` bytes, 0 behind its end
+                   ///< then `size` bytes, zero-padded
     store_bytes,   ///< `size` bytes at address x into the output at `value`
     store_stack,   ///< the return addresses, `size` bytes of them, the innermost first
-    store_faults,  ///< how many faults there were, in two bytes of the output at `value`
+    store_faults,  ///< the number of faults, in two bytes of the output at `value`
     // Of records. A number is two words: its bits, and above them its number_kind.
-    copy,           ///< x, once more
-    field,          ///< the number at byte `value` behind the header, of the field_type `what`:
+    copy,           ///< x again
+    field,          ///< the number at byte `value` after the header, of the field_type `what`:
                     ///< extended, or as a double
-    record_word,    ///< what the context has as word `value` of the record
-    record_number,  ///< what it has as number `value`
+    record_word,    ///< the context's word `value` for the record
+    record_number,  ///< the context's number `value` for the record
     within,         ///< whether x lies in its ranges `value`, a truth
     same_truth,     ///< whether the truths w and x are the same, as a truth
     number,         ///< x as a number: of the kind `what`
@@ -88,23 +88,23 @@ enum class op : std::uint8_t {
 };
 inline constexpr std::uint8_t ops = static_cast<std::uint8_t>(op::number_compare) + 1;
 
-/// Of a number in memory, in the output, or of a narrowed word: bytes, and whether it has a sign.
+/// The size and signedness of a number in memory, in the output, or of a narrowed word.
 enum class width : std::uint8_t { u8, u16, u32, u64, s8, s16, s32, s64 };
 inline constexpr std::uint8_t widths = 8;
 
-/// What the bits of a number are. Where one operand is unknown, or else undefined, so is the
+/// The meaning of a number's bits. If an operand is unknown, or otherwise undefined, so is the
 /// result.
 enum class number_kind : std::uint8_t {
     whole,      ///< 0 to 2^64-1
     negative,   ///< -2^63 to -1, in two's complement
     real,       ///< a double
-    undefined,  ///< divided by zero: it compares with nothing
-    unknown,    ///< there is none
+    undefined,  ///< divided by zero: no comparison with it holds
+    unknown,    ///< the record has no such number
 };
-/// The kinds that words can be made numbers of; `negative`: if its sign is set, else whole.
+/// The kinds to which words can be converted; `negative`: if the sign is set, otherwise whole.
 inline constexpr std::uint8_t word_kinds = 3;
 
-/// Words that say whether something holds.
+/// Words for truths.
 inline constexpr std::uint64_t truth_no = 0;
 inline constexpr std::uint64_t truth_unknown = 1;
 inline constexpr std::uint64_t truth_yes = ~std::uint64_t{0};
@@ -133,17 +133,17 @@ enum class context_word : std::uint8_t {
     address,       ///< of the instruction
     command,       ///< the thread's name: its first 8 bytes, in the order of memory,
     command_rest,  ///< and the 8 behind them; 0 behind its end
-    elapsed,       ///< ns since the thread entered what it leaves now, or `unknown_elapsed`
+    elapsed,       ///< at an exit, ns since the entry, or `unknown_elapsed`
 };
-/// As the word of a firing: then it is 0 and a fault.
+/// As a firing's word, this yields 0 and a fault.
 inline constexpr std::uint64_t unknown_elapsed = ~std::uint64_t{0};
 
 inline constexpr std::uint8_t context_words = static_cast<std::uint8_t>(context_word::elapsed) + 1;
 
 inline constexpr std::uint16_t most_arguments = 12;
 /// Of registers, the numbers below 17 are DWARF's of the process's mode: of x86-64, rax to r15 and
-/// rip. Behind them are the 16 vector registers' lower 8 bytes, and their upper ones, and what the
-/// x87's 8 registers hold, st(0) first, as a double's bits, and as a float's.
+/// rip. They are followed by the lower 8 bytes of the 16 vector registers, their upper 8 bytes, and
+/// the values of the 8 x87 registers, st(0) first, as the bits of doubles and then of floats.
 inline constexpr std::uint8_t vector_registers = 17;
 inline constexpr std::uint8_t vector_upper_halves = 33;
 inline constexpr std::uint8_t x87_as_double = 49;
@@ -169,7 +169,7 @@ static_assert(offsetof(instruction, what) == 1 && offsetof(instruction, size) ==
 
 using code = std::span<const instruction>;
 
-/// Appends what leaves a constant: one instruction, or two.
+/// Appends one or two instructions that push a constant.
 inline void append_constant(std::vector<instruction>& to, std::uint64_t value) {
     const auto low = static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
     to.push_back({op::constant, 0, 0, low});
@@ -177,7 +177,7 @@ inline void append_constant(std::vector<instruction>& to, std::uint64_t value) {
     to.push_back({op::constant_high, 0, 0, static_cast<std::int32_t>(value >> 32)});
 }
 
-/// How many words an operation takes from the stack, and leaves there.
+/// The number of words that an operation pops and pushes.
 struct stack_effect {
     std::uint8_t takes;
     std::uint8_t leaves;
@@ -229,11 +229,11 @@ struct stack_effect {
             return {2, 1};
     }
 }
-/// Whether only code that asks records has the operation.
+/// Whether only code for records has the operation.
 [[nodiscard]] constexpr bool asks_records(op of) noexcept {
     return of > op::store_faults;
 }
-/// Whether only code that asks a firing has it.
+/// Whether only code for firings has it.
 [[nodiscard]] constexpr bool asks_firing(op of) noexcept {
     switch (of) {
         case op::context:

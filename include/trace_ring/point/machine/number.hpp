@@ -14,9 +14,9 @@
 
 namespace trace_ring::inline v1::point {
 
-/// Whole numbers from -2^63 to 2^64-1, so that signed and unsigned 64-bit fields are of one kind,
-/// and doubles. Comparisons are exact, also between a whole number and a double: neither is
-/// converted to the other with a loss.
+/// Whole numbers from -2^63 to 2^64-1, so that signed and unsigned 64-bit fields have one kind, and
+/// doubles. Comparisons are exact, also between a whole number and a double: neither is converted
+/// to the other with a loss.
 class number {
 public:
     number() = default;
@@ -102,8 +102,7 @@ public:
         if (a.floating_ || b.floating_) return of(std::fmod(a.real(), b.real()));
         return {a.negative_, a.size_ % b.size_};
     }
-    /// The bits that both have; a negative number has ones without end on its left. Both must be
-    /// whole.
+    /// Bitwise and; a negative number has infinitely many ones on its left. Both must be whole.
     [[nodiscard]] friend number operator&(const number& a, const number& b) noexcept {
         const std::uint64_t both = a.bits() & b.bits();
         return a.negative_ && b.negative_ ? number(true, 0 - both) : number(false, both);
@@ -156,7 +155,7 @@ enum class comparison : std::uint8_t {
 [[nodiscard]] constexpr comparison opposite(comparison sign) noexcept {
     return static_cast<comparison>(7 - static_cast<unsigned>(sign));
 }
-/// Whether numbers, or texts, of this order compare by `sign`: those that have none are unequal.
+/// Whether numbers, or texts, of this order compare by `sign`: unordered ones are unequal.
 [[nodiscard]] constexpr bool holds(comparison sign, std::partial_ordering order) noexcept {
     if (std::is_lt(order)) return (sign & comparison::less) != 0;
     if (std::is_gt(order)) return (sign & comparison::more) != 0;

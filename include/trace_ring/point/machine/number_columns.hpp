@@ -8,7 +8,7 @@
 /// @code
 ///   end = impl::compute_numbers(instruction{op::number_add}, which, end);  // four become two
 /// @endcode
-/// Only those records are computed whose bits are set; of the others nothing changes.
+/// Only the records whose bits are set are computed; the others do not change.
 
 #include <bit>
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace trace_ring::inline v1::point {
 [[nodiscard]] inline std::uint64_t bits_of(const number& of) noexcept {
     return of.floating() ? std::bit_cast<std::uint64_t>(of.real()) : of.bits();
 }
-/// The number that these are the words of; nothing else may be.
+/// The number with these words, which must be valid.
 [[nodiscard]] inline number number_of(std::uint64_t bits, std::uint64_t kind) noexcept {
     switch (static_cast<number_kind>(kind)) {
         case number_kind::real:
@@ -102,8 +102,8 @@ template <class Do>
     return into + 2;
 }
 
-/// An operation on numbers; `end` is behind the top of the stack, whose new end it returns. Null:
-/// it is no such operation.
+/// An operation on numbers; `end` is the end of the stack; returns the new end. Null: not an
+/// operation on numbers.
 [[nodiscard]] inline record_column* compute_numbers(const instruction& one, std::uint64_t which,
                                                     record_column* end) noexcept {
     switch (one.code) {

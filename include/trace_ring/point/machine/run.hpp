@@ -28,16 +28,16 @@
 
 namespace trace_ring::inline v1::point {
 
-/// What is known of one firing, and the process's memory:
+/// The properties of one firing, and the process's memory:
 /// | expression | value | meaning |
 /// |---|---|---|
 /// | `f.word(context_word)` | `std::uint64_t` | as context_word says |
 /// | `f.argument(n)` | `std::optional<std::uint64_t>` | by the mode's calling convention |
-/// | `f.reg(n)` | `std::uint64_t` | as code.hpp numbers them; 0 for one that the mode has not |
+/// | `f.reg(n)` | `std::uint64_t` | numbered as in code.hpp; 0 if the mode has no such register |
 /// | `f.read(address, into)` | `bool` | all of `into` was read |
 /// | `f.read_text(address, into)` | `std::optional<std::size_t>` | its length, also beyond `into` |
 /// | `f.stack(into)` | `std::size_t` | how many return addresses it stored |
-/// None may throw. They are asked in the order of the code.
+/// None may throw. They are called in the order of the code.
 template <class F>
 concept firing = requires(F& f, context_word word, unsigned n, std::uint64_t address,
                           std::span<std::byte> into, std::span<std::uint64_t> addresses) {
@@ -49,8 +49,8 @@ concept firing = requires(F& f, context_word word, unsigned n, std::uint64_t add
     { f.stack(addresses) } -> std::same_as<std::size_t>;
 };
 
-/// What code asks records for, whose bits are set in `asked`; of the others, anything may be
-/// stored by the first two.
+/// The reads that code makes from the records whose bits are set in `asked`. For the other records,
+/// the first two may store any value.
 /// | expression | meaning |
 /// |---|---|
 /// | `r.field(type, at, into)` | the numbers at byte `at` behind the header |
@@ -68,12 +68,12 @@ concept records = requires(R& r, field_type type, std::uint32_t n, std::uint64_t
     r.number(n, asked, into, into);
 };
 
-/// Of a text that was longer than its place: the length's highest bit.
+/// The highest bit of the length: the text was longer than its place.
 inline constexpr std::uint16_t text_was_cut = 0x8000;
 
 struct outcome {
-    std::uint64_t value = 0;   ///< what a predicate leaves; 0 of an action
-    std::uint32_t faults = 0;  ///< what could not be read, and divisions by zero
+    std::uint64_t value = 0;   ///< the result of a predicate; 0 for an action
+    std::uint32_t faults = 0;  ///< failed reads, and divisions by zero
 };
 
 namespace impl {
@@ -151,7 +151,7 @@ private:
             }
         }
     }
-    /// A step of some: what the others have is put back, unless it is as it was.
+    /// A step of some records: changed values of the others are restored.
     void step_some(const instruction& one) {
         if (one.code >= op::number || one.code == op::record_number) return step(one);
         const stack_effect effect = effect_of(one.code);
@@ -261,7 +261,8 @@ private:
 
     // --- Records ---
 
-    /// Nearly all conditions compare a field with a constant: in one go that takes half as long.
+    /// Nearly all conditions compare a field with a constant: a combined operation takes half the
+    /// time.
     [[nodiscard]] bool field_within(code of, std::size_t& i) {
         if constexpr (!firing<Asked>) {
             const instruction& one = of[i];
@@ -330,8 +331,8 @@ private:
 }  // namespace impl
 
 /// Runs code that `find_fault` accepted, for the purpose that it was checked for. `output` has at
-/// least as many bytes as that said; those that the code does not store become 0. Time is bounded
-/// by the code's length and the output's. Signal-safe if the firing is.
+/// least the number of bytes given there; bytes that the code does not store become 0. Time is
+/// bounded by the code's length and the output's. Signal-safe if the firing is.
 template <firing Firing>
 [[nodiscard]] outcome run(code of, Firing& at, std::span<std::byte> output) noexcept {
     std::array<column<1>, most_depth> stack;  // not set: each word is written before it is read
@@ -342,8 +343,8 @@ template <firing Firing>
 }
 
 /// Runs a predicate that `find_fault` accepted on the records whose bits are set. `stack` has as
-/// many columns as it was checked for; the first has the answers afterwards, those of the others
-/// mean nothing. Throws what the records throw.
+/// many columns as it was checked for; the first one has the answers afterwards; answers of other
+/// records are undefined. Throws what the records throw.
 template <records Records>
 void run(code of, Records& at, std::uint64_t asked, std::span<record_column> stack) {
     impl::machine<records_at_once, Records>(at, stack, {}).run(of, asked);

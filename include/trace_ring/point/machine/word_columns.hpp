@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The byte code's arithmetic on words, for one firing or for many records: each operation on a
-/// column, the words that they have in one place of the stack.
+/// The byte code's arithmetic on words, for one firing or for many records: each operation works on
+/// a column, which has the records' words for one place of the stack.
 /// @code
 ///   end = impl::compute(instruction{op::add}, end, 64);  // two columns become one
 /// @endcode
@@ -17,7 +17,7 @@
 
 namespace trace_ring::inline v1::point {
 
-/// What each of N records has in one place of the stack; of a firing N is 1.
+/// The words of N records for one place of the stack; for a firing N is 1.
 template <std::size_t N>
 using column = std::array<std::uint64_t, N>;
 
@@ -39,7 +39,7 @@ template <std::size_t N, class Do>
     for_first<N>(count, [=](std::size_t k) { x[k] = result(x[k]); });
     return end;
 }
-/// The uppermost two become one.
+/// Replaces the two uppermost columns by one.
 template <std::size_t N, class Do>
 [[nodiscard]] column<N>* both(column<N>* end, std::size_t count, const Do& result) noexcept {
     std::uint64_t* __restrict const w = end[-2].data();
@@ -61,8 +61,8 @@ template <std::size_t N, class Do>
     return differs ? 0 - a / b : a / b;
 }
 
-/// An operation on the first `count` words that asks nothing; `end` is behind the top of the stack,
-/// whose new end it returns. Null: it is no such operation.
+/// An operation on the first `count` words that reads nothing else; `end` is the end of the stack;
+/// returns the new end. Null: another operation.
 template <std::size_t N>
 [[nodiscard]] column<N>* compute(const instruction& one, column<N>* end,
                                  std::size_t count) noexcept {

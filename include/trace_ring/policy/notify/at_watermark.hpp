@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Tells the reader when a threshold of unread records is reached: once for each crossing, and not
-/// again before the reader has read and armed the mark again. Arming is refused while more than the
-/// lower mark is unread.
+/// Notifies the reader when a threshold of unread records is reached: once for each crossing, and
+/// not again before the reader has read and armed the mark again. Arming is refused while more than
+/// the lower mark is unread.
 /// @code
 /// struct jobs : trace_ring::policies<
 ///                   trace_ring::record::sequenced<int>, trace_ring::full::discard_newest,
@@ -284,7 +284,7 @@ private:
         }
     }
 
-    /// Tells if the mark holds a time that has come; sets that time if this is the first record.
+    /// Notifies if the time in the mark has come; sets that time if this is the first record.
     [[gnu::noinline]] void aged(line& shared, progress at) noexcept {
         if (fences(shared)) {
             // order: notify.age:A pairs with notify.arm:C

@@ -45,7 +45,7 @@ concept way = std::default_initializable<W> && requires(W& w, line& shared, prog
     noexcept;
 };
 
-/// Tells only a drain::listener, in any process.
+/// Notifies only a drain::listener, in any process.
 struct by_futex {
     static constexpr void told(line&, progress) noexcept {}
 };
@@ -61,7 +61,7 @@ struct callback {
     void* context = nullptr;
 };
 
-/// Tells by a function of this process, on the thread that passes the mark. Writers of other
+/// Notifies by a function of this process, on the thread that passes the mark. Writers of other
 /// processes have their own function, or none.
 class by_callback {
 public:
@@ -79,8 +79,8 @@ private:
 };
 static_assert(way<by_callback>);
 
-/// Tells by an eventfd, which a reader can poll together with other files. Each process that writes
-/// sets its own file descriptor of the same eventfd, inherited or received.
+/// Notifies by an eventfd, which a reader can poll together with other files. Each process that
+/// writes sets its own file descriptor of the same eventfd, inherited or received.
 class by_eventfd {
 public:
     /// Sets `fd` of an eventfd, or none (-1). Any thread; close it when no writer can be using it.
@@ -107,7 +107,7 @@ struct signalled {
     int signal = 0;    ///< 1 to 127
 };
 
-/// Tells by a signal, to this or to another process, as far as kill() may. A process must call
+/// Notifies by a signal, to this or to another process, as far as kill() may. A process must call
 /// `quiet` before it ends, because another one may get its pid.
 class by_signal {
 public:

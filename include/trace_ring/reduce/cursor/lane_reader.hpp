@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// One lane, read in either direction. The positions of two sub-buffers that can be read tell how
-/// much is missing between them; the loss is named after the reason why it cannot be read.
+/// One lane, read in either direction. The positions of two readable sub-buffers give the number of
+/// records that are missing between them; the cause of the loss is the reason why they cannot be
+/// read.
 /// @code
 ///   sub-buffers of the lane   |   A    |           |   B   |   C    |  written
 ///   positions                 0        4           9      12       15       17
@@ -30,7 +31,7 @@ namespace trace_ring::inline v1::reduce {
 class lane_reader {
 public:
     /// `lane` null: for losses that concern no lane. `follow` (forward only): more records may come
-    /// after all are read. `unpack`: references take the places of the records that pack them.
+    /// after all are read. `unpack`: packed records replace the records that pack them.
     lane_reader(const tables& in, const lane_info* lane, direction way, bool follow,
                 bool unpack) noexcept
         : in_(&in),
@@ -69,8 +70,8 @@ public:
         if (!start_) start_ = what.start;
     }
 
-    /// Takes what the tables say of the lane. They match the sub-buffers listed so far: from here
-    /// on another cursor of the trace may read them again.
+    /// Copies the lane's entry in the tables, which matches the sub-buffers listed so far. After
+    /// that, another cursor of the trace may read the tables again.
     void match_tables() noexcept {
         if (lane_ == nullptr) return;
         newest_ = lane_->newest;
@@ -170,7 +171,7 @@ private:
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
         if (early_.has_all(cause, count)) return;
-        told_.add(cause, count);
+        reported_.add(cause, count);
         list_.add(loss_item{cause, count, at, lane_, time, offset, what});
     }
 
@@ -196,7 +197,7 @@ private:
     }
 
     /// The sub-buffer that is read next.
-    [[nodiscard]] coming next_one() const noexcept {
+    [[nodiscard]] prefetcher next_one() const noexcept {
         if (forward_ ? next_ == links_.size() : next_ == 0) return {};
         const auto& plan = in_->plan();
         return in_->bytes().prefetch(plan.bytes_for(links_[forward_ ? next_ : next_ - 1].slot),
@@ -363,7 +364,7 @@ private:
         for (auto& note : notes) {
             if (auto* const loss = std::get_if<loss_item>(&note)) {
                 loss->time = lane_ != nullptr ? time : 0;
-                told_.add(loss->cause, loss->count);
+                reported_.add(loss->cause, loss->count);
             }
             list_.add(note);
         }
@@ -397,7 +398,7 @@ private:
     std::vector<note_type> first_notes_{}, last_notes_{};
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
-    loss_counts told_{};  // losses given out so far, or about to be
+    loss_counts reported_{};  // losses given out so far, or about to be
     early_losses early_{};
 
     entry_list list_{};  // of the sub-buffer that is decoded

@@ -37,7 +37,7 @@ struct planned_copy {
     std::uint64_t slot = 0;
     std::uint32_t lane = 0;
     std::uint32_t commit = 0;  ///< as an earlier look saw it, followed by a fence; 0: not seen
-    const lane_info* whose = nullptr;  ///< the lane, for decoding
+    const lane_info* owner = nullptr;  ///< the lane, for decoding
 };
 
 /// Copies sub-buffers together: one system call for those that lie in a row, and one more for all
@@ -112,7 +112,7 @@ private:
         return stamped::from(words[offsetof(sub_buffer_header, state) / 8]);
     }
 
-    /// Reads `what[begin]` to before `what[end]`, whose slots are in a row.
+    /// Reads `what[begin]` to before `what[end]`, with slots in a row.
     void read_run(const tables& in, std::span<const planned_copy> what, std::size_t begin,
                   std::size_t end) {
         std::array<iovec, most> rows;
@@ -229,7 +229,7 @@ protected:
         batch copies{};
         std::size_t number = none;  ///< of the part; none: free
         std::uint64_t used = 0;
-        std::size_t left = 0;  ///< not yet asked for
+        std::size_t left = 0;  ///< sub-buffers that `take` has not returned
     };
 
     /// A part of the plan, copied; null: not copied, and the cursor copies the sub-buffers itself.
@@ -251,7 +251,7 @@ protected:
         }
         return use(place);
     }
-    /// All sub-buffers of the part were asked for.
+    /// Called when `take` has asked for all sub-buffers of the part.
     virtual void release(held& place) { place.number = none; }
 
     void set_up(std::size_t places) {
@@ -270,8 +270,8 @@ protected:
         return std::span(plan_).subspan(number * size_,
                                         (std::min)(size_, plan_.size() - number * size_));
     }
-    /// False if too little of the last copies was used: otherwise lanes that are read in many
-    /// places at once would copy everything again and again.
+    /// False if too little of the last copies was used. Otherwise a reader that alternates between
+    /// many places would copy everything again and again.
     [[nodiscard]] bool may_copy(std::size_t number) noexcept {
         if (credit_ < part(number).size()) {
             ++credit_;

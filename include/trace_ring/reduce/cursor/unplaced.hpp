@@ -29,7 +29,7 @@ struct known_lane {
         }
         return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
     }
-    /// How many records before that end are known of: all, but for those that tables::excuse_lane
+    /// The number of known records before that end: all, except those that tables::excuse_lane
     /// leaves to the file's totals.
     [[nodiscard]] static std::uint64_t count(const lane_reader& of) noexcept {
         const position last = end(of);
@@ -37,12 +37,13 @@ struct known_lane {
     }
     /// The losses that its sub-buffers reported, or will report; read forward.
     [[nodiscard]] static loss_counts lost(const lane_reader& of) noexcept {
-        loss_counts all = of.told_;
-        loss_counts coming;
-        for (std::size_t i = of.next_; i < of.links_.size(); ++i) coming += told_by(of.links_[i]);
+        loss_counts all = of.reported_;
+        loss_counts expected;
+        for (std::size_t i = of.next_; i < of.links_.size(); ++i)
+            expected += losses_counted_by(of.links_[i]);
         for (const auto cause : counted_by_writers) {
             const std::uint64_t early = of.early_.counts[static_cast<std::size_t>(cause)];
-            if (coming[cause] > early) all.add(cause, coming[cause] - early);
+            if (expected[cause] > early) all.add(cause, expected[cause] - early);
         }
         for (const auto* notes : {&of.first_notes_, &of.last_notes_}) {
             for (const auto& note : *notes) {
@@ -53,9 +54,9 @@ struct known_lane {
         return all;
     }
     /// When following: reports losses that the lane's entry counts beyond those known, after its
-    /// last record. Sub-buffers that tell of them later do not report them again. True if there are
+    /// last record. Sub-buffers that count them later do not report them again. True if there are
     /// any.
-    [[nodiscard]] static bool tell_early(lane_reader& of) {
+    [[nodiscard]] static bool report_early(lane_reader& of) {
         const loss_counts known = lost(of);
         const lane_info& lane = *of.lane();
         bool any = false;
@@ -75,28 +76,28 @@ struct known_lane {
 class gone_lanes {
 public:
     gone_lanes() = default;
-    /// From here on: `ring` as it is when the first sub-buffers are looked for.
+    /// Counts from `ring`, as it was read before the first look for sub-buffers.
     explicit gone_lanes(const ring_info& ring)
         : drained_(ring.folded_written - ring.folded_undrained) {}
 
-    /// The same of the lanes that are still in the table (known_lane::tell_early).
+    /// The same of the lanes that are still in the table (known_lane::report_early).
     template <class Readers>
-    [[nodiscard]] static bool tell_others(const tables& in, Readers& readers) {
+    [[nodiscard]] static bool report_others(const tables& in, Readers& readers) {
         bool any = false;
         for (auto& reader : readers) {
             if (reader.lane() == nullptr || !reader.lane()->listed || in.is_gone(*reader.lane()) ||
                 known_lane::is_pending(reader)) {
                 continue;
             }
-            any = known_lane::tell_early(reader) || any;
+            any = known_lane::report_early(reader) || any;
         }
         return any;
     }
     /// Reports them as losses of no lane, through the first of the readers. True if there are any.
     /// `last`: does not wait for records that are not decoded yet.
     template <class Readers>
-    [[nodiscard]] bool tell(const tables& in, Readers& readers, bool last) {
-        loss_counts known = told_;
+    [[nodiscard]] bool report(const tables& in, Readers& readers, bool last) {
+        loss_counts known = reported_;
         for (const auto& reader : readers) {
             if (reader.lane() == nullptr || !in.is_gone(*reader.lane())) continue;
             if (!last && known_lane::is_pending(reader)) return false;
@@ -106,9 +107,9 @@ public:
         }
         // Read before the lanes: a lane that has gone since is known, and not counted in it yet.
         bool any = false;
-        const auto tell_beyond = [&](loss_cause cause, std::uint64_t all) {
+        const auto report_beyond = [&](loss_cause cause, std::uint64_t all) {
             if (all <= known[cause]) return;
-            told_.add(cause, all - known[cause]);
+            reported_.add(cause, all - known[cause]);
             readers.front().add_unplaced(
                 true, loss_item{cause, all - known[cause], 0, nullptr, 0, 0, {}});
             any = true;
@@ -116,42 +117,45 @@ public:
         // A session may have consumed records that are known here, and others that are not. What is
         // lost is at most what no session answers for.
         const auto& ring = in.ring();
-        tell_beyond(loss_cause::overwritten,
-                    (std::min)(ring.folded_written - drained_, ring.folded_undrained +
-                                                                   known[loss_cause::overwritten] -
-                                                                   told_[loss_cause::overwritten]));
+        report_beyond(loss_cause::overwritten,
+                      (std::min)(ring.folded_written - drained_,
+                                 ring.folded_undrained + known[loss_cause::overwritten] -
+                                     reported_[loss_cause::overwritten]));
         for (const auto cause : counted_by_writers)
-            tell_beyond(cause, in.ring().folded_lost[cause]);
+            report_beyond(cause, in.ring().folded_lost[cause]);
         return any;
     }
 
 private:
     std::uint64_t drained_ = 0;  // records of gone lanes that sessions had answered for before
-    loss_counts told_{};
+    loss_counts reported_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce
 
 namespace trace_ring::inline v1::reduce::unplaced {
 
-/// Adds to a lane's reader the losses counted beyond `told`. `early`: before its first record,
+/// Adds to a lane's reader the losses counted beyond `reported`. `early`: before its first record,
 /// else after its last.
-inline void add(lane_reader& reader, const loss_counts& told, bool early) {
+inline void add(lane_reader& reader, const loss_counts& reported, bool early) {
     const lane_info& lane = *reader.lane();
     if (!lane.listed) return;
     for (const auto cause : counted_by_writers) {
-        if (lane.lost[cause] <= told[cause]) continue;
-        reader.add_unplaced(
-            early,
-            loss_item{
-                cause, lane.lost[cause] - told[cause], early ? 0 : lane.written, &lane, 0, 0, {}});
+        if (lane.lost[cause] <= reported[cause]) continue;
+        reader.add_unplaced(early, loss_item{cause,
+                                             lane.lost[cause] - reported[cause],
+                                             early ? 0 : lane.written,
+                                             &lane,
+                                             0,
+                                             0,
+                                             {}});
     }
 }
 
 /// Adds the losses of a lane that its sub-buffers do not count. They happened before its first
 /// record if sub-buffers are missing there, else after its last.
 inline void place(lane_reader& reader, const chain& what) {
-    add(reader, told_by(what), !what.links.empty() && what.links.front().first != 0);
+    add(reader, losses_counted_by(what), !what.links.empty() && what.links.front().first != 0);
 }
 
 /// Adds the losses that belong to no listed lane. `part`: the chains come from the index, which
@@ -164,7 +168,7 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
     const auto& ring = in.ring();
     const bool drained = ring.folded_undrained != ring.folded_written;
     std::uint64_t kept = 0;
-    loss_counts told;
+    loss_counts reported;
     for (auto& chain : chains) {
         if (in.note_lane(chain.lane).listed) continue;
         if (part) (void)chain_scan(in).complete(chain.lane, chain.links.back());
@@ -174,7 +178,7 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
             kept -= chain.links.front().first;
             in.excuse_lane(chain.lane, chain.links.front().first);
         }
-        told += told_by(chain);
+        reported += losses_counted_by(chain);
     }
     for (const auto& stray : strays) {
         file.add_unplaced(true, loss_item{loss_cause::damaged, 0, 0, nullptr, 0,
@@ -187,17 +191,17 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
     };
     if (!follow) add_all(true, loss_cause::overwritten, ring.folded_undrained, kept);
     for (const auto cause : counted_by_writers) {
-        if (!part && !follow) add_all(true, cause, ring.folded_lost[cause], told[cause]);
+        if (!part && !follow) add_all(true, cause, ring.folded_lost[cause], reported[cause]);
     }
 }
 
-/// Adds the records lost without a lane beyond the first `told`, which becomes their number.
-inline void add_without_lane(lane_reader& file, tables& in, std::uint64_t& told) {
+/// Adds the records lost without a lane beyond the first `reported`, which becomes their number.
+inline void add_without_lane(lane_reader& file, tables& in, std::uint64_t& reported) {
     const std::uint64_t all = in.ring().refused_without_lane;
-    if (all <= told) return;
-    file.add_unplaced(false,
-                      loss_item{loss_cause::refused, all - told, 0, nullptr, 0, 0, in.advice()});
-    told = all;
+    if (all <= reported) return;
+    file.add_unplaced(
+        false, loss_item{loss_cause::refused, all - reported, 0, nullptr, 0, 0, in.advice()});
+    reported = all;
 }
 
 /// Adds the clock jumps after `until`, and sets `until` to the last of them.

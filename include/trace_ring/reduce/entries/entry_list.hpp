@@ -45,7 +45,7 @@ public:
         done_ = 0;
     }
 
-    /// Copies the sub-buffer in `slot`; entries stay as they are.
+    /// Copies the sub-buffer in `slot`; does not change the entries.
     [[nodiscard]] copy_result copy(const tables& in, std::uint64_t slot) {
         words_.resize(in.plan().sub_buffer_bytes / 8);
         offset_ = in.plan().bytes_for(slot);
@@ -71,7 +71,7 @@ public:
         ahead_.there = false;
         head_.tell(words_, commit);
     }
-    /// Takes over the copy of another list, which gets this one's memory; entries stay as they are.
+    /// Exchanges the copied sub-buffer with another list's; does not change the entries.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
         std::swap(unpacked_, other.unpacked_);
@@ -89,10 +89,10 @@ public:
 
     /// Adds the records of the copied sub-buffer from number `from` on. The sub-buffer's first
     /// record has position `first` in the lane; the record before `from` has time `last_time`.
-    /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: references
-    /// take the places of the records that pack them.
+    /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: packed
+    /// records replace the records that pack them.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
-                              std::uint32_t from, std::uint64_t last_time, coming next_one,
+                              std::uint32_t from, std::uint64_t last_time, prefetcher next_one,
                               bool unpack) {
         if (std::exchange(ahead_.there, false) && from == 0 && first == head_.first_position &&
             last_time == head_.base_time) {
@@ -101,10 +101,10 @@ public:
         first_ = first;
         const std::size_t known_entries = entries_.size();
         std::uint32_t count = 0;
-        const lane_info* whose = nullptr;
+        const lane_info* owner = nullptr;
         const auto owned = [&](const owner_record& who) {
             const bool by_first = who.thread == lane.thread && who.depth == lane.depth;
-            whose = by_first ? nullptr : &in.guest_of(lane, who);
+            owner = by_first ? nullptr : &in.guest_of(lane, who);
         };
         std::uint32_t flags = 0;
         const clock_eras& eras = in.time().eras();
@@ -113,7 +113,7 @@ public:
         sub_buffer_copy head = head_;  // with the file's time
         head.base_time -= raised;
         const auto visit = [&](const stretch& found) {
-            entry next{found, 0, whose, count};
+            entry next{found, 0, owner, count};
             next.high += raised;
             count += found.count;
             if (count <= from) return;
@@ -155,16 +155,15 @@ public:
         return {count, last_time, broken == 0};
     }
 
-    /// Does the work of the next `walk` ahead of time; the entries are empty afterwards. Leaves out
-    /// the records that `ask` (filter.hpp) does not want. Throws what its condition throws.
-    void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
+    /// Does the work of the next `walk` ahead of time; the entries are empty afterwards.
+    /// `select(entries, words, head, offset, out)` moves the entries to keep, with all notes, to
+    /// `out`. Throws its exceptions.
+    template <class Select>
+    void walk_ahead(const tables& in, const lane_info& lane, bool unpack, Select&& select) {
         clear();
-        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {}, ask.unpacks());
-        if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
-            ahead_.entries.swap(entries_);
-        } else {
-            selection(in, lane, way, ask).make(entries_, all(), head_, offset_, ahead_.entries);
-        }
+        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {}, unpack);
+        ahead_.entries.clear();
+        select(entries_, all(), head_, offset_, ahead_.entries);
         ahead_.notes.swap(notes_);
         clear();
         ahead_.there = true;
@@ -193,7 +192,7 @@ public:
     [[nodiscard]] bool ready() const noexcept { return forward_ ? at_ < entries_.size() : at_ > 0; }
     /// True if the next entry is records, false if it is a note.
     [[nodiscard]] bool records_next() const noexcept { return !entry_().is_note(); }
-    /// Whether the condition was asked for the next records already, and holds.
+    /// Whether the condition was checked for the next records, and holds.
     [[nodiscard]] bool chosen_next() const noexcept {
         return entry_().asked == entry::answer::wanted;
     }
@@ -242,7 +241,7 @@ public:
         }
         return low;
     }
-    /// Of a number of next records: how many come before the first whose position is wanted, and
+    /// Of a number of next records: how many come before the first with a wanted position, and
     /// how many are wanted from that one on.
     struct wanted_positions {
         std::uint32_t skip;
@@ -262,10 +261,10 @@ public:
         const position skip = forward_ ? low - first : first + count - high;
         return {static_cast<std::uint32_t>(skip), static_cast<std::uint32_t>(high - low)};
     }
-    /// The thread whose records come next, as this lane or a guest of it.
+    /// The thread that made the next records, as this lane or a guest of it.
     [[nodiscard]] const lane_info& owner(const lane_info& lane) const noexcept {
-        const lane_info* const whose = entry_().whose;
-        return whose != nullptr ? *whose : lane;
+        const lane_info* const owner = entry_().owner;
+        return owner != nullptr ? *owner : lane;
     }
     /// The event id of the next records.
     [[nodiscard]] std::uint32_t next_word() const noexcept { return entry_().word; }

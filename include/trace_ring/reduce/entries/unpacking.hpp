@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Puts, in the place of each record that packs address references, a record for each of them:
-/// header and payload, as if the sub-buffer had them, in memory of the reader.
+/// Replaces each record that packs others by those, header and payload, in memory of the reader, as
+/// if the sub-buffer had them.
 /// @code
 ///   the sub-buffer     | module | references        | references   |
 ///   positions            0        1                   2
@@ -18,7 +18,6 @@
 #include <span>
 #include <vector>
 
-#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/reduce/entries/entry.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -42,18 +41,70 @@ private:
     std::size_t used_ = 0;
 };
 
-/// For one sub-buffer that was copied. All arguments must outlive it. A record of n bytes has at
-/// most n references, so its memory is at most 32 n and an entry for each.
+/// The records that one record packs, as `packing::unpack` adds them: they have its time.
+class unpacked_records {
+public:
+    /// `first` is an entry of these records without any. `low` is the lower half of their time.
+    unpacked_records(const entry& first, std::uint64_t low, std::vector<entry>& entries,
+                     unpacked_words& words) noexcept
+        : next_(first),
+          low_(low),
+          flags_(record_word::flags(first.word) & record_word::interval),
+          entries_(entries),
+          words_(words) {}
+
+    /// Adds a record of this event with a payload of `count` words. Throws std::bad_alloc.
+    [[gnu::always_inline]] void add(std::uint16_t id, const std::uint64_t* payload,
+                                    std::size_t count) {
+        std::uint64_t* const to = words_.room(1 + count);
+        const std::uint32_t word = record_word::pack(id, (1 + count) * 8, flags_);
+        if (next_.count == 0 || next_.word != word) {
+            finish();
+            next_.word = word;
+            next_.begin = words_.size();
+        }
+        ++next_.count;
+        to[0] = low_ | std::uint64_t{word} << 32;
+        for (std::size_t i = 0; i < count; ++i) to[1 + i] = payload[i];
+        words_.add(1 + count);
+    }
+    /// Adds the entry of the records added last. Call it at the end.
+    void finish() {
+        if (next_.count != 0) entries_.push_back(next_);
+        next_.count = 0;
+    }
+
+private:
+    entry next_;
+    std::uint64_t low_;
+    std::uint32_t flags_;
+    std::vector<entry>& entries_;
+    unpacked_words& words_;
+};
+
+/// Whether a cursor with this filter unpacks records.
+[[nodiscard]] inline bool unpacks(const tables& in, const filter& by) {
+    return in.unpacks_by() != nullptr && in.unpacks_by()->is_wanted(by);
+}
+
+/// For one sub-buffer that was copied, of a trace that is read with a `packing`. All arguments must
+/// outlive it.
 class unpacking {
 public:
     /// The sub-buffer's first record has position `first` in the lane.
     unpacking(const tables& in, const lane_info& lane, const sub_buffer_copy& head,
               std::uint64_t offset, position first, std::span<const std::uint64_t> words) noexcept
-        : in_(in), lane_(lane), head_(head), offset_(offset), first_(first), words_(words) {}
+        : in_(in),
+          by_(*in.unpacks_by()),
+          lane_(lane),
+          head_(head),
+          offset_(offset),
+          first_(first),
+          words_(words) {}
 
-    /// Unpacks what entries from number `from` on pack. References up to a byte that makes no sense
-    /// are there, and a note says where that is. A record whose fields cannot be read stays as it
-    /// is. Linear in entries and references. Throws std::bad_alloc.
+    /// Unpacks the records of entries from number `from` on. If a byte makes no sense, a note with
+    /// its place follows the records before it. A record whose fields cannot be read stays as it
+    /// is. Linear in entries and records. Throws std::bad_alloc.
     void make(std::vector<entry>& entries, std::size_t from, std::vector<note_type>& notes,
               unpacked_words& into) {
         const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(from);
@@ -76,9 +127,10 @@ public:
 
 private:
     [[nodiscard]] const lane_info& owner(const entry& of) const noexcept {
-        return of.whose != nullptr ? *of.whose : lane_;
+        return of.owner != nullptr ? *of.owner : lane_;
     }
-    /// The type of an entry that packs references and was not unpacked yet; null: it does not.
+    /// The type of an entry of records that pack others and were not unpacked yet; null: they do
+    /// not.
     [[nodiscard]] const event_type* packing_type(const entry& of) const noexcept {
         if (of.is_note() || of.packed != 0 || of.asked == entry::answer::unwanted) return nullptr;
         const auto* const type = in_.type_of(owner(of), head_, of.word);
@@ -86,7 +138,7 @@ private:
     }
     [[nodiscard]] bool packs(const entry& of) const noexcept { return packing_type(of) != nullptr; }
 
-    /// Adds the references of record `i` of an entry.
+    /// Adds the records that record `i` of an entry packs.
     void unpack(const entry& of, std::uint32_t i, const event_type& type,
                 std::vector<entry>& entries, std::vector<note_type>& notes, unpacked_words& into) {
         const std::uint64_t* const at = of.at({words_.data(), nullptr}, i);
@@ -107,30 +159,11 @@ private:
             entries.push_back(next);
             return;
         }
-        next.whose = thread_of(record, of.whose);
+        next.owner = thread_of(record, of.owner);
         const auto packed = record.field(type.packed).bytes();
-        const std::uint32_t flags = record_word::flags(of.word) & record_word::interval;
-        const std::uint64_t low = *at & 0xFFFFFFFFU;
-        const auto visit = [&](const reference& one) {
-            const auto fields = words_for(one.kind);
-            std::uint64_t* const to = into.room(most_words);
-            const std::uint32_t word =
-                record_word::pack(unpacked_id(one.kind), (1 + fields) * 8, flags);
-            if (next.count == 0 || next.word != word) {
-                if (next.count != 0) entries.push_back(next);
-                next.word = word;
-                next.begin = into.size();
-                next.count = 0;
-            }
-            ++next.count;
-            to[0] = low | std::uint64_t{word} << 32;
-            to[1] = has_size(one.kind) ? one.address : one.site;
-            to[2] = has_size(one.kind) ? one.site : one.address;
-            to[3] = one.size;
-            into.add(1 + fields);
-        };
-        const std::size_t sound = unpacker_.unpack(packed.data(), packed.size(), visit);
-        if (next.count != 0) entries.push_back(next);
+        unpacked_records made(next, *at & 0xFFFFFFFFU, entries, into);
+        const std::size_t sound = by_.unpack(packed, made);
+        made.finish();
         if (sound == packed.size()) return;
         const auto wrong = static_cast<std::uint64_t>(packed.data() + sound -
                                                       reinterpret_cast<const std::byte*>(at));
@@ -139,32 +172,24 @@ private:
         entries.push_back(note);
         notes.emplace_back(loss_item{loss_cause::damaged, 0, place, &lane_, record.time(),
                                      offset_ + std::uint64_t{next.packed} * 8 + wrong,
-                                     "packed references that make no sense"});
+                                     by_.fault()});
     }
 
-    static constexpr std::size_t most_words = 4;
-    /// Fields of a reference, of a word each.
-    [[nodiscard]] static constexpr std::size_t words_for(reference_kind kind) noexcept {
-        return kind == reference_kind::block ? 1 : has_size(kind) ? 3 : 2;
-    }
-
-    /// The thread that made a record's references, which another one may have recorded; null: that
-    /// which has the lane.
+    /// The thread that made the packed records, if another one recorded them; else `owner`.
     [[nodiscard]] const lane_info* thread_of(const record_view& record,
-                                             const lane_info* whose) const {
-        const lane_info& recorded = record.lane();
-        const auto thread = static_cast<std::uint32_t>(record.field("thread").u64());
-        if (thread == 0 || thread == recorded.thread) return whose;
+                                             const lane_info* owner) const {
+        const std::uint32_t thread = by_.thread_of(record);
+        if (thread == 0 || thread == record.lane().thread) return owner;
         return &in_.guest_of(lane_, thread);
     }
 
     const tables& in_;
+    const packing& by_;
     const lane_info& lane_;
     const sub_buffer_copy& head_;
     std::uint64_t offset_;
     position first_;
     std::span<const std::uint64_t> words_{};
-    reference_unpacker unpacker_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The sub-buffers of each lane, as a first look at a trace file found them;
-/// and what a reader of them remembers, to tell what is missing.
+/// The sub-buffers of each lane, as a first look at a trace file found them, and what their reader
+/// keeps to report missing records.
 
 #include <algorithm>
 #include <array>
@@ -103,24 +103,24 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
 }
 
 /// The losses that headers count.
-[[nodiscard]] inline loss_counts told_by(const chain_link& link) noexcept {
-    loss_counts told;
-    told.add(loss_cause::refused, link.refused);
-    told.add(loss_cause::too_long, link.too_long);
-    told.add(loss_cause::nested, link.nested);
-    return told;
+[[nodiscard]] inline loss_counts losses_counted_by(const chain_link& link) noexcept {
+    loss_counts sum;
+    sum.add(loss_cause::refused, link.refused);
+    sum.add(loss_cause::too_long, link.too_long);
+    sum.add(loss_cause::nested, link.nested);
+    return sum;
 }
-[[nodiscard]] inline loss_counts told_by(const chain& what) noexcept {
-    loss_counts told;
-    for (const auto& link : what.links) told += told_by(link);
-    return told;
+[[nodiscard]] inline loss_counts losses_counted_by(const chain& what) noexcept {
+    loss_counts sum;
+    for (const auto& link : what.links) sum += losses_counted_by(link);
+    return sum;
 }
 
 /// The losses that a lane's entry counts.
 inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
                                                     loss_cause::nested, loss_cause::abandoned};
 
-/// Losses that a follower reported by the lane's entry, and of which a sub-buffer may tell later.
+/// Losses that a follower reported by the lane's entry, and that a sub-buffer may count later.
 struct early_losses {
     std::array<std::uint64_t, loss_cause_count> counts{};
 

@@ -40,12 +40,6 @@ namespace trace_ring::inline v1::reduce {
 /// file without damage both say the same: the index entry is written before the sub-buffer opens.
 enum class look_at { headers, index };
 
-/// The slots from `begin` to before `end`.
-struct slot_range {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-};
-
 class chain_scan {
 public:
     explicit chain_scan(const tables& in) noexcept : in_(in) {}
@@ -53,22 +47,14 @@ public:
     /// Lists the sub-buffers for which `wanted(lane number, position)` is true. Linear in their
     /// number, plus sorting. Read the tables just before: the scan leaves out a lane's sub-buffers
     /// that are newer than the tables.
+    ///
+    /// Of the sub-buffers that lie entirely outside `within`, it may keep only those that `trim`
+    /// needs. So the memory for a short time in a long trace does not depend on the trace's length.
     template <class Wanted>
-    [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
-        const slot_range all[] = {{0, slot_count()}};
-        return scan(where, wanted, all);
-    }
-    /// The same for some slots only, in ascending ranges.
-    template <class Wanted>
-    [[nodiscard]] chain_list scan(look_at where, Wanted wanted,
-                                  std::span<const slot_range> ranges) const {
+    [[nodiscard]] chain_list scan(look_at where, Wanted wanted, tick_range within = {}) const {
         chain_list out;
-        collected all;
-        std::uint32_t listed = 0;
-        for (const slot_range& range : ranges) {
-            scan_range(where, wanted, {range.begin, (std::min)(range.end, slot_count())}, listed,
-                       all, out.strays);
-        }
+        collected all(in_, within);
+        scan_slots(where, wanted, all, out.strays);
         out.chains = std::move(all.chains);
         std::sort(out.chains.begin(), out.chains.end(),
                   [](const chain& a, const chain& b) { return a.lane < b.lane; });
@@ -124,24 +110,24 @@ public:
         }
         links.erase(links.begin(), first);
     }
-    /// Leaves out the sub-buffers that have none of these positions, by binary search, which reads
-    /// a logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
+    /// Leaves out the sub-buffers without any of these positions, by binary search, which reads a
+    /// logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
     void trim(chain& what, const position_range& range) const {
         auto& links = what.links;
-        bool told = true;
+        bool known = true;
         const auto first_after = [&](position pos) {
             std::size_t low = 0;
-            for (std::size_t high = links.size(); told && low < high;) {
+            for (std::size_t high = links.size(); known && low < high;) {
                 const std::size_t middle = low + (high - low) / 2;
                 auto& link = links[middle];
-                told = link.positions_known || complete(what.lane, link);
+                known = link.positions_known || complete(what.lane, link);
                 link.first <= pos ? low = middle + 1 : high = middle;
             }
             return low;
         };
         const std::size_t end = range.to == ~position{0} ? links.size() : first_after(range.to);
         const std::size_t after = first_after(range.from);
-        if (!told || end < after) return;
+        if (!known || end < after) return;
         const std::size_t begin = std::max<std::size_t>(after, 1) - 1;
         what.cut_end = what.cut_end || end != links.size();
         links.erase(links.begin() + static_cast<std::ptrdiff_t>(end), links.end());
@@ -162,33 +148,71 @@ private:
         chain_link link{};
     };
 
+    /// Whether `next` begins after `link` ends, and `link` after it begins.
+    [[nodiscard]] static bool follows(const chain_link& link, const chain_link& next) noexcept {
+        const bool open = link.last_time == ~std::uint64_t{0};
+        const std::uint64_t end = open ? link.base_time : link.last_time;
+        return end >= link.base_time && next.base_time >= end;
+    }
     [[nodiscard]] static bool in_order_of_time(const std::vector<chain_link>& links) noexcept {
-        constexpr std::uint64_t open = ~std::uint64_t{0};
-        std::uint64_t last = 0;
-        for (const chain_link& each : links) {
-            if (each.base_time < last) return false;
-            last = each.last_time == open ? each.base_time : each.last_time;
-            if (last < each.base_time) return false;
-        }
-        return true;
+        const auto goes_back = [](const chain_link& a, const chain_link& b) {
+            return !follows(a, b);
+        };
+        return links.empty() ||
+               (links.back().last_time >= links.back().base_time &&
+                std::adjacent_find(links.begin(), links.end(), goes_back) == links.end());
     }
 
-    /// Chains in the order in which their lanes were met.
-    struct collected {
-        std::vector<chain> chains{};
-        std::unordered_map<std::uint32_t, std::size_t> by_lane{};
-        std::uint32_t last = 0;
-        std::size_t last_at = 0;
+    /// Chains in the order in which their lanes were found.
+    class collected {
+    public:
+        /// Times that went back, and lanes that the table lacks, need all sub-buffers.
+        collected(const tables& in, tick_range within) noexcept
+            : in_(in),
+              within_(in.time().consistent() && in.ring().folded_lanes == 0 ? within
+                                                                            : tick_range{}) {}
 
-        [[nodiscard]] std::vector<chain_link>& links_of(std::uint32_t lane) {
-            if (lane != last) {
-                const auto [at, is_new] = by_lane.emplace(lane, chains.size());
-                if (is_new) chains.emplace_back().lane = lane;
-                last = lane;
-                last_at = at->second;
+        void add(std::uint32_t lane, const chain_link& link) {
+            if (lane != last_) {
+                const auto [at, is_new] = by_lane_.emplace(lane, chains.size());
+                if (is_new) {
+                    chains.emplace_back().lane = lane;
+                    const lane_info* const known = in_.find_lane(lane);
+                    thin_.push_back(known != nullptr && known->listed);
+                }
+                last_ = lane;
+                last_at_ = at->second;
             }
-            return chains[last_at].links;
+            auto& links = chains[last_at_].links;
+            links.push_back(link);
+            if (thin_[last_at_]) thin_out(links);
         }
+
+        std::vector<chain> chains{};
+
+    private:
+        /// Removes a link in the middle of four in a row that lie on the same side of the wanted
+        /// time, if they are in the order of positions and times. `trim` needs the last two before
+        /// the time and the first after it. The others show whether the lane's time goes back.
+        void thin_out(std::vector<chain_link>& links) const {
+            if (links.size() < 4) return;
+            const auto four = std::span(links).last(4);
+            const bool before = four[3].base_time < within_.from;
+            if (!before && four[0].base_time <= within_.to) return;
+            for (std::size_t i = 0; i < 4; ++i) {
+                if (four[i].fault != link_fault::none || !four[i].readable) return;
+                if (i != 0 && (four[i].pos <= four[i - 1].pos || !follows(four[i - 1], four[i])))
+                    return;
+            }
+            links.erase(links.end() - (before ? 3 : 2));
+        }
+
+        const tables& in_;
+        tick_range within_;
+        std::unordered_map<std::uint32_t, std::size_t> by_lane_{};
+        std::vector<bool> thin_{};  // by chain
+        std::uint32_t last_ = 0;
+        std::size_t last_at_ = 0;
     };
 
     /// Slots that may hold a sub-buffer. In a file that was cut, the part of the last one counts.
@@ -198,32 +222,34 @@ private:
                           present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
     }
     template <class Wanted>
-    void scan_range(look_at where, Wanted& wanted, slot_range range, std::uint32_t& listed,
-                    collected& all, std::vector<chain_link>& strays) const {
+    void scan_slots(look_at where, Wanted& wanted, collected& all,
+                    std::vector<chain_link>& strays) const {
+        const std::uint64_t count = slot_count();
+        std::uint32_t listed = 0;
         const std::uint64_t stride = in_.plan().sub_buffer_bytes;
         index_rows index;
         constexpr std::uint64_t batch = 8192;
         constexpr std::uint64_t ahead = 16;  // headers fetched while one is looked at
         constexpr std::size_t head = sizeof(sub_buffer_header);
-        for (std::uint64_t slot = range.begin; slot < range.end; ++slot) {
+        for (std::uint64_t slot = 0; slot < count; ++slot) {
             found one;
-            bool told = false;
+            bool known = false;
             if (where == look_at::index) {
-                const auto row = as_size((slot - range.begin) % batch);
+                const auto row = as_size(slot % batch);
                 if (row == 0) {
                     index.read(in_, slot,
-                               static_cast<std::size_t>((std::min)(batch, range.end - slot)));
+                               static_cast<std::size_t>((std::min)(batch, count - slot)));
                 }
                 index_row entry;
-                told = index.get(row, entry) && by_index(entry, slot, one);
-                if (told && !wanted(one.lane, one.link.pos)) continue;
+                known = index.get(row, entry) && by_index(entry, slot, one);
+                if (known && !wanted(one.lane, one.link.pos)) continue;
             }
-            if (!told) {
+            if (!known) {
                 const std::uint64_t offset = in_.plan().bytes_for(slot);
                 const std::uint64_t data = in_.bytes().next_data(offset);
                 if (data > offset + stride) {  // a hole in the file: nothing but zeros
                     const std::uint64_t skip = (data - offset) / stride;
-                    if (skip >= range.end - slot) break;
+                    if (skip >= count - slot) break;
                     if (where == look_at::headers) slot += skip - 1;
                     continue;
                 }
@@ -235,7 +261,7 @@ private:
                 }
                 if (!wanted(one.lane, one.link.pos)) continue;
             }
-            all.links_of(one.lane).push_back(one.link);
+            all.add(one.lane, one.link);
         }
     }
 
@@ -300,7 +326,7 @@ private:
         link.nested = head.nested;
     }
 
-    /// False: the index does not tell, so the header must be read.
+    /// False: the index has no usable entry, so the header must be read.
     [[nodiscard]] bool by_index(const index_row& entry, std::uint64_t slot,
                                 found& out) const noexcept {
         out.lane = entry.lane;
@@ -321,7 +347,7 @@ private:
                now.state == static_cast<unsigned>(sub_buffer_state::reset);
     }
     /// Reads the header of the sub-buffer at `pos`, all words of which belong to it. False if the
-    /// sub-buffer is not there, or is replaced meanwhile.
+    /// sub-buffer is not there, or is replaced during the read.
     [[nodiscard]] bool read_whole(std::uint64_t offset, position pos, sub_buffer_copy& head,
                                   std::uint32_t& magic) const noexcept {
         const auto still_there = [&] {
@@ -390,9 +416,9 @@ private:
         std::uint64_t entry[index_rows::row_words] = {};
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
                                sizeof entry);
-        const bool told = by_index(index_rows::row_of(entry), slot, other);
+        const bool known = by_index(index_rows::row_of(entry), slot, other);
         if (link.fault == link_fault::none) {
-            const auto* named = told && other.link.pos == link.pos && other.lane != out.lane
+            const auto* named = known && other.link.pos == link.pos && other.lane != out.lane
                                     ? in_.find_lane(other.lane)
                                     : nullptr;
             if (out.lane == 0 || (named != nullptr && named->listed)) {
@@ -403,7 +429,7 @@ private:
         }
         link.readable = false;
         link.positions_known = false;
-        if (told) {
+        if (known) {
             out.lane = other.lane;
             link.pos = other.link.pos;
             link.base_time = other.link.base_time;

@@ -28,14 +28,13 @@ public:
     /// Reads the tables again, then lists sub-buffers; both once more if lanes began in between. If
     /// lanes begin each time, those that began during the last look are left to the next one.
     /// Without a next one (`later`), lanes that the file does not list either are kept, as they
-    /// have gone. `wanted` is as in chain_scan::scan; `ranges()` gives the slots to look at, by the
-    /// tables as they are then.
-    template <class Wanted, class Ranges>
+    /// have gone. `wanted` and `within` are as in chain_scan::scan.
+    template <class Wanted>
     [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted,
-                                  const Ranges& ranges) {
+                                  tick_range within = {}) {
         in_->refresh();
         for (int tries = most_tries;; --tries) {
-            chain_list found = chain_scan(*in_).scan(where, wanted, ranges());
+            chain_list found = chain_scan(*in_).scan(where, wanted, within);
             find_strangers(found);
             if (strangers_.empty()) return found;
             // A lane is listed before it has a sub-buffer. If no lane has come since the tables
@@ -51,13 +50,6 @@ public:
             }
             in_->refresh();
         }
-    }
-
-    template <class Wanted>
-    [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted) {
-        return look(where, later, wanted, [this] {
-            return std::vector<slot_range>{{0, in_->plan().sub_buffer_limit}};
-        });
     }
 
 private:

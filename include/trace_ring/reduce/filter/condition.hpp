@@ -4,9 +4,9 @@
 
 /// @file
 /// A condition that a filter asks of records, many in a row at a time, so that it costs little for
-/// each. `where::predicate` is one; a program may write others.
+/// each.
 /// @code
-///   struct long_ones : trace_ring::reduce::where::condition {
+///   struct long_ones : trace_ring::reduce::condition {
 ///       portion choose(const trace_ring::reduce::record_run& of) const override {
 ///           return of.front().bytes() > 64 ? portion{0, of.size()} : portion{of.size(), 0};
 ///       }
@@ -18,7 +18,7 @@
 
 #include <trace_ring/reduce/item.hpp>
 
-namespace trace_ring::inline v1::reduce::where {
+namespace trace_ring::inline v1::reduce {
 
 /// Asked by one cursor at a time. All functions but `choose` may say yes if they do not know.
 class condition {
@@ -28,7 +28,7 @@ public:
     condition& operator=(const condition&) = delete;
     virtual ~condition() = default;
 
-    /// Whether it leaves out whole lanes by what the tables say of them. Then, as with any choice
+    /// Whether it leaves out whole lanes, by their entries in the tables. Then, as with any choice
     /// of lanes, losses without a lane are not reported.
     [[nodiscard]] virtual bool chooses_lanes() const { return false; }
     /// False: no record of this lane is wanted, and none is read.
@@ -45,11 +45,11 @@ public:
     /// Called for each sub-buffer by the reading thread, also if there is nothing to ask. May
     /// throw; reading can then continue where it was.
     virtual void pause() const {}
-    /// Chooses from a run that is not empty. May throw; it is then asked for the same run again.
+    /// Chooses from a run that is not empty. If it throws, it is called again with the same run.
     [[nodiscard]] virtual portion choose(const record_run& of) const = 0;
     /// Called when a number of records in a row are skipped without `choose`, because their event
     /// or thread is not wanted. May throw; it is then called again.
     virtual void pass_over(std::size_t) const {}
 };
 
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_ring::inline v1::reduce

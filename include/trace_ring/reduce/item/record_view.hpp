@@ -5,7 +5,7 @@
 /// @file
 /// One record, and its fields. Properties that records of one kind share (their event, whether
 /// their fields can be read) are computed once for many; those of a single record (its time, its
-/// values) when they are asked for.
+/// values) on each call.
 
 #include <algorithm>
 #include <cstddef>
@@ -105,7 +105,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return {data_, size_ * size_of(type_)};
     }
-    /// Characters: the bytes as they are, without the zeros that fill up a fixed array. Empty for
+    /// Characters: the unchanged bytes, without the zeros that fill up a fixed array. Empty for
     /// other types.
     [[nodiscard]] std::string_view text() const noexcept {
         if (type_ != field_type::character) return {};
@@ -193,11 +193,11 @@ public:
     [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
         return shared_.high | (*words_ & 0xFFFFFFFFU);
     }
-    /// Its position in the lane, from 0: of an unpacked reference, that of the record that has it.
+    /// Its position in the lane, from 0. An unpacked record has the position of the packed record.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read: of an unpacked reference, that of the record that
-    /// has it.
+    /// Its offset in the file when it was read. An unpacked record has the offset of the packed
+    /// record.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
@@ -279,10 +279,21 @@ public:
         }
     }
 
+    /// How many of `count` records of this kind, `stride` words apart and beginning with this one,
+    /// have the same fault or none. Constant time if no field is variable.
+    [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
+        if (shared_.type == nullptr || !shared_.type->variable) return count;
+        std::size_t same = 1;
+        for (auto words = words_ + stride; same < count && fault_in(words).data() == fault_.data();
+             words += stride) {
+            ++same;
+        }
+        return same;
+    }
+
 private:
     friend class record_run;
     friend class cursor;
-    friend class selection;
 
     [[nodiscard]] std::uint32_t word() const noexcept {
         return static_cast<std::uint32_t>(*words_ >> 32);
@@ -356,17 +367,6 @@ private:
             if (length != 0 && at > there) return "a field longer than its record";
         }
         return {};
-    }
-    /// How many of `count` records of this kind, `stride` words apart and beginning with this one,
-    /// have the same fault or none. Constant time if no field is variable.
-    [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
-        if (shared_.type == nullptr || !shared_.type->variable) return count;
-        std::size_t same = 1;
-        for (auto words = words_ + stride; same < count && fault_in(words).data() == fault_.data();
-             words += stride) {
-            ++same;
-        }
-        return same;
     }
     /// Becomes the next record of the same kind.
     [[gnu::always_inline]] void step(std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {

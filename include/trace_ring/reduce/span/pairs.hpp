@@ -4,7 +4,7 @@
 
 /// @file
 /// Finds which end belongs to which begin, by one rule for statistics and all exporters of spans.
-/// - An end that says where its span began ends that span, whatever its thread and process.
+/// - An end that says where its span began ends that span, even of another thread or process.
 /// - Any other end ends the span of its event that was begun last, in its lane, and is still open.
 ///   (In the lane of a processor: by its thread, on whichever processors.) Spans that were begun
 ///   after that one and are still open have lost their ends.
@@ -37,7 +37,7 @@ struct span_place_hash {
     }
 };
 
-/// A span that has begun; `kept` is whatever the caller wants to remember of it.
+/// A span that has begun; `kept` is data of the caller.
 template <class Kept>
 struct begun_span {
     const event_type* type = nullptr;
@@ -196,7 +196,7 @@ private:
 };
 
 // The spans that did not nest, or ended in another thread, are found before the trace is read, so
-// that an exporter that writes while it reads can give each a line of its own.
+// that an exporter that writes while it reads can give each a separate line.
 using span_places = std::unordered_set<span_place, span_place_hash>;
 
 /// The places where spans began whose ends say so. Reads the whole trace if the file says that it

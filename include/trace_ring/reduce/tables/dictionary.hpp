@@ -21,18 +21,21 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/reduce/tables/reference_types.hpp>
+#include <trace_ring/reduce/tables/packing.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
 class dictionary {
 public:
-    /// All types, in the order of the file; after one that packs references, those that these have
-    /// when they are unpacked; after one of a span with results, those of its ends
-    /// (event_type::results). Addresses stay when more are added.
+    /// `unpack`: how records are unpacked; null: they are not.
+    explicit dictionary(const packing* unpack) noexcept : unpack_(unpack) {}
+
+    /// All types, in the order of the file; after one whose records pack others, the types of
+    /// those; after one of a span with results, those of its ends (event_type::results). Addresses
+    /// stay when more are added.
     [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
-    /// Whether some type packs references.
+    /// Whether records of some type pack others.
     [[nodiscard]] bool packs() const noexcept { return packs_; }
 
     /// The type of event `id` of the numbering `root`; null if it is not known.
@@ -288,14 +291,14 @@ private:
     }
     event_type& keep_alone(event_type type) {
         type.number = types_.size();
-        type.packed = packed_field(type);
+        if (unpack_ != nullptr) type.packed = unpack_->packed_field(type);
         event_type& kept = types_.emplace_back(std::move(type));
         if (kept.packed == event_type::npos) return kept;
         const bool known = std::any_of(types_.begin(), types_.end(), [&kept](const auto& each) {
-            return each.root == kept.root && each.id == unpacked_id(reference_kind::load);
+            return each.root == kept.root && each.id > layout::max_event_id;
         });
         if (!known) {
-            for (event_type& each : unpacked_types(kept)) {
+            for (event_type& each : unpack_->unpacked_types(kept)) {
                 each.number = types_.size();
                 types_.push_back(std::move(each));
             }
@@ -341,7 +344,9 @@ private:
         std::size_t size = 16;
         while (size < types_.size() * 2) size *= 2;
         slots_.assign(size, nullptr);
-        only_.assign(last_unpacked_id + std::size_t{1}, {});
+        std::size_t ids = 0;
+        for (const auto& type : types_) ids = std::max<std::size_t>(ids, type.id + 1U);
+        only_.assign(ids, {});
         for (const auto& type : types_) {
             if (type.span != nullptr) continue;
             std::size_t i = hash(type.root, type.id);
@@ -362,6 +367,7 @@ private:
     };
     std::vector<by_id> only_{};
     std::deque<event_type> types_{};
+    const packing* unpack_;
     bool packs_ = false;
     std::vector<const event_type*> slots_{};
     struct seen {

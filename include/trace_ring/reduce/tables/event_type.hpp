@@ -55,7 +55,7 @@ struct event_type {
     std::uint32_t fixed_bytes = 0;         ///< of the payload before variable-length data
     bool variable = false;                 ///< it has a variable-length field
     std::vector<field_info> fields{};
-    std::size_t packed = npos;  ///< the field in which address references are packed, if it has one
+    std::size_t packed = npos;  ///< the field in which other records are packed, if it has one
     std::uint64_t offset = 0;   ///< of its entry in the file, in bytes
     std::size_t number = 0;     ///< its place in `dictionary::types()`
     /// A span with results has a type for its begins, and for ends without results, whose `results`

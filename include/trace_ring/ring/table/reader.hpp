@@ -222,10 +222,10 @@ class table_consumer : public table_reader<Ring> {
 public:
     using typename base::item;
 
-    /// Tells writers of room after each `at_a_time` records (0 means 1), when it has read all that
-    /// it knows of, and when it is destroyed. So writers may not see up to `at_a_time` - 1 free
-    /// slots. A larger number is faster where writers wait for room: each time they look, they take
-    /// the cache line that the consumer's next store needs.
+    /// Informs writers of room after each `at_a_time` records (0 means 1), when it has read all
+    /// that it knows of, and when it is destroyed. So writers may not see up to `at_a_time` - 1
+    /// free slots. A larger number is faster where writers wait for room: each time they look, they
+    /// take the cache line that the consumer's next store needs.
     explicit table_consumer(Ring& ring, std::uint64_t at_a_time = 1) noexcept
         // relaxed: only the consuming side writes it
         : base(ring, ring.control().consumed.load(relaxed) + 1),

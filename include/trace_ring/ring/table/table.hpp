@@ -239,7 +239,7 @@ private:
         if (published || claim_policy::many_writers) tell(taken.pos);
         return published;
     }
-    /// Tells the notifier that position `p` is committed or vacant.
+    /// Informs the notifier that position `p` is committed or vacant.
     [[gnu::always_inline]] void tell([[maybe_unused]] position p) noexcept {
         if constexpr (frame::notify_policy::watches && claim_policy::counts) {
             frame::notify_.passed(frame::control().notified, frame::filled(p, p * frame::stride));

@@ -28,8 +28,10 @@ namespace trace_ring::inline v1::x86 {
 class msr_device {
 public:
     /// Throws setup_error, which says which is missing: the processor, the msr module or
-    /// permission. @param cpu     the logical processor @param devices the system's folder of
-    /// processors' registers, `processors` the folder of processors
+    /// permission.
+    /// @param cpu     the logical processor
+    /// @param devices the system's folder of processors' registers; `processors`: the folder of
+    ///                processors
     explicit msr_device(unsigned cpu, const std::string& devices = "/dev/cpu",
                         const std::string& processors = "/sys/devices/system/cpu")
         : file_(open(cpu, devices, processors)) {}
