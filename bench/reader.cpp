@@ -31,6 +31,7 @@
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/trace_ring.hpp>
 

@@ -157,7 +157,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     print(out, "  clock     %s", clock_name(file.about().clock()));
     if (time.known()) {
         print(out, ", %.6f GHz, %zu readings, within %.0f ns", 1 / time.ns_per_tick(),
-              time.readings().size(), time.uncertainty_ns());
+              time.snapshots().size(), time.uncertainty_ns());
     }
     if (!time.consistent()) out += ", which contradict each other: the clock jumped";
     if (sum.clock_jumps != 0) print(out, ", %llu jumps", wide(sum.clock_jumps));

@@ -29,12 +29,12 @@ static_assert(offsetof(clock_snapshot, monotonic) == 8 && offsetof(clock_snapsho
 static_assert(offsetof(clock_snapshot, uncertainty) == 24);
 static_assert(std::is_trivially_copyable_v<clock_snapshot>);
 
-/// What the clocks together say of the time between two snapshots. They may contradict each other:
+/// The time between two snapshots, by all clocks together. The clocks may contradict each other:
 /// a date is set, a machine sleeps or starts again, a virtual machine moves. CLOCK_MONOTONIC counts
 /// if it agrees with the ticks, the date if it alone does.
 struct clock_advance {
     double elapsed = 0;     ///< ns that passed, never negative
-    std::int64_t step = 0;  ///< ns by which the date jumped beside that
+    std::int64_t step = 0;  ///< ns by which the date jumped in addition
     bool anew = false;      ///< ticks went back: their clock began anew
     bool even = true;       ///< the clocks advanced together
 };

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/format/records.hpp>
 
 BOOST_AUTO_TEST_SUITE(sub_buffer)
 

@@ -14,7 +14,7 @@
 #include <fuzz/events.hpp>
 #include <record/packing.hpp>
 #include <reduce/everything.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring_test::fuzz {

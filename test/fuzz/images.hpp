@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <fuzz/fuzz.hpp>
-#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/plan.hpp>
 
 namespace trace_ring_test::fuzz {
 

@@ -25,6 +25,7 @@
 
 #include <model/fake_time.hpp>
 #include <model/harness.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/recorder.hpp>

@@ -12,6 +12,7 @@
 #include <model/fake_time.hpp>
 #include <model/harness.hpp>
 #include <trace_ring/drain/listener.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/full/block.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>

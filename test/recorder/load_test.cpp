@@ -28,6 +28,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

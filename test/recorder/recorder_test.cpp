@@ -437,7 +437,7 @@ BOOST_AUTO_TEST_CASE(a_flush_leaves_an_open_reservation_its_place) {
     BOOST_TEST(view.records_of("number").size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(clock_triples_are_there_and_name_the_process) {
+BOOST_AUTO_TEST_CASE(clock_snapshots_are_there_and_name_the_process) {
     tr::recorder recorder(in_memory());
     for (int i = 0; i < 1000; ++i) recorder.record<number>(std::uint64_t{1});
     test::trace_view view(recorder.bytes());

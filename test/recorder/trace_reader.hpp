@@ -20,9 +20,9 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/format/plan.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/record/field.hpp>
 
 namespace test {

@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_reading_that_is_replaced_meanwhile_is_never_a_mixture) {
     unsigned mixed = 0;
     for (int round = 0; round < 20'000; ++round) {
         const auto file = reduce::trace_file::from(std::as_const(b).bytes());
-        for (const auto& reading : file.time().readings()) {
+        for (const auto& reading : file.time().snapshots()) {
             seen += reading.ticks > 1;
             mixed +=
                 reading.monotonic != reading.ticks * 3 || reading.realtime != reading.ticks * 5;

@@ -20,7 +20,7 @@
 #include <reduce/file_builder.hpp>
 #include <trace_reduce/position/range_finder.hpp>
 #include <trace_reduce/position/when_text.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -333,14 +333,14 @@ BOOST_AUTO_TEST_CASE(a_counter_that_jumps_forward_makes_no_hours) {
 BOOST_AUTO_TEST_CASE(jumps_are_kept_when_the_readings_around_them_are_gone) {
     file_builder file{{.clocks = 64}};
     const auto take = [&](std::int64_t ticks, std::int64_t realtime) {
-        trace_ring::impl::clock_readings(file.bytes().data(), file.plan())
-            .add(
-                [&] {
-                    return trace_ring::clock_snapshot{static_cast<std::uint64_t>(ticks),
-                                                      static_cast<std::uint64_t>(ticks),
-                                                      static_cast<std::uint64_t>(realtime), 20};
-                },
-                0);
+        trace_ring::impl::add_clocks(
+            trace_ring::layout::view(file.bytes().data(), file.plan()),
+            [&] {
+                return trace_ring::clock_snapshot{static_cast<std::uint64_t>(ticks),
+                                                  static_cast<std::uint64_t>(ticks),
+                                                  static_cast<std::uint64_t>(realtime), 20};
+            },
+            0);
     };
     std::int64_t ticks = 5 * second;
     std::int64_t now = date;
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(jumps_are_kept_when_the_readings_around_them_are_gone) {
     }
     const auto trace = reduce::trace_file::from(file.bytes());
     const auto& time = trace.time();
-    BOOST_TEST(time.readings().size() > 40U);
+    BOOST_TEST(time.snapshots().size() > 40U);
     const auto jumps = time.jumps();
     BOOST_REQUIRE(jumps.size() == 3U);
     const std::int64_t steps[] = {-hour, 0, 2 * hour};

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/lay_out.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/record/field.hpp>
 

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 
 #include "elf_core.hpp"
 

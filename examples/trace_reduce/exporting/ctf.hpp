@@ -82,7 +82,7 @@ public:
         for (const auto& each : sources_) {
             const auto& time = each->in->time();
             if (!time.known()) continue;
-            for (const auto& reading : time.readings()) {  // the date may have been set back
+            for (const auto& reading : time.snapshots()) {  // the date may have been set back
                 const auto ns = static_cast<std::int64_t>(reading.realtime);
                 offset_ = any ? (std::min)(offset_, ns) : ns;
                 any = true;

@@ -249,7 +249,7 @@ private:
         constexpr std::int64_t set_at_most = 1'000'000'000;
         std::optional<std::int64_t> first;
         for (std::size_t i = 0; i < from_.size(); ++i) {
-            const auto readings = from_[i]->file().time().readings();
+            const auto readings = from_[i]->file().time().snapshots();
             if (readings.empty() || placed_[i]) continue;
             const auto apart =
                 static_cast<std::int64_t>(readings.front().realtime - readings.front().monotonic);

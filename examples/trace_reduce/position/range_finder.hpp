@@ -30,6 +30,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "when.hpp"
@@ -129,7 +130,7 @@ public:
         const auto& time = in_.time();
         const auto at = [&](std::uint64_t ticks) { return time.realtime_ns(ticks); };
         const std::int64_t begin =
-            time.readings().empty() ? at(extent_.first) : at(time.readings().front().ticks);
+            time.snapshots().empty() ? at(extent_.first) : at(time.snapshots().front().ticks);
         return {begin, at(extent_.first), at(extent_.last)};
     }
 

@@ -251,7 +251,7 @@ private:
         friend bool operator==(const readings&, const readings&) = default;
 
         [[nodiscard]] static readings of(const timeline& time) noexcept {
-            const auto all = time.readings();
+            const auto all = time.snapshots();
             return {all.size(), all.empty() ? 0 : all.back().ticks, time.ns_per_tick()};
         }
     };

@@ -4,16 +4,15 @@
 
 /// @file
 /// The trace file, byte by byte. The file is the ring: writers of either word size map it and write
-/// into it, and after a kill it is read as it is. Little-endian; offsets in bytes from the start.
-/// README.md beside this header has the regions in their order, and what a reader needs of each. A
-/// reader checks each number against the size of what it has before use (`check_layout`).
+/// into it, and readers read it unchanged, also after a kill. Little-endian; offsets in bytes from
+/// the start.
+/// README.md next to this header has the regions in their order, and what a reader needs of each. A
+/// reader checks each number before use (`check_layout`).
 
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/dictionary_layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/words.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::layout {
@@ -32,7 +31,7 @@ struct file_header {
     shared_atomic<std::uint32_t> creator_word;      ///< 4 or 8: the creator's word size in bytes
     shared_atomic<std::uint32_t> clock;             ///< clock::clock_kind
     shared_atomic<std::uint64_t> ticks_per_second;  ///< of the clock, as estimated at set-up
-    shared_atomic<std::uint64_t> id[2];             ///< random: tells two files apart
+    shared_atomic<std::uint64_t> id[2];             ///< random: two files differ in it
     shared_atomic<std::uint64_t> created;           ///< realtime, nanoseconds since 1970
     shared_atomic<std::uint32_t> sub_buffer_bytes;
     shared_atomic<std::uint32_t> full;              ///< full_mode, for information
@@ -71,21 +70,8 @@ struct file_header {
     shared_atomic<std::uint32_t> reserved3;
 };
 static_assert(sizeof(file_header) == 248);
-static_assert(offsetof(file_header, whole_limit) == 208);
-static_assert(offsetof(file_header, whole_lane_count) == 240);
-static_assert(offsetof(file_header, ticks_per_second) == 24);
-static_assert(offsetof(file_header, sub_buffer_bytes) == 56);
-static_assert(offsetof(file_header, sub_buffer_limit) == 64);
-static_assert(offsetof(file_header, ring_offset) == 80);
-static_assert(offsetof(file_header, processes_offset) == 104);
-static_assert(offsetof(file_header, lanes_offset) == 136);
-static_assert(offsetof(file_header, totals_offset) == 152);
-static_assert(offsetof(file_header, no_control) == 164);
-static_assert(offsetof(file_header, dictionary_offset) == 168);
-static_assert(offsetof(file_header, index_offset) == 184);
-static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
-/// The ring's words that change, each group of writers on a cache line of its own.
+/// The ring's words that change, each group of writers on its own cache line.
 struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
 
@@ -106,8 +92,8 @@ struct ring_state {
     shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost without a lane
     shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
     shared_atomic<std::uint32_t> ended_elsewhere;        ///< 1: there are span_end_records
-    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
-    /// were too few; 0: that never happened.
+    /// The most simultaneous writers, as counted when a record was lost because lanes or
+    /// sub-buffers were too few; 0: that never happened.
     shared_atomic<std::uint32_t> writers;
 
     /// The counts of lanes whose entries have been given to others.
@@ -129,14 +115,14 @@ struct ring_state {
     shared_atomic<std::uint64_t> consumed_sub_buffers;
     shared_atomic<std::uint64_t> told_without_lane;  ///< of `refused_without_lane`, to sessions
 
-    /// Of lanes whose entries have been given to others: what no session was told.
+    /// Of lanes whose entries have been given to others: what was not reported to a session.
     alignas(64) shared_atomic<std::uint64_t> undrained;  ///< records, readable or overwritten
     shared_atomic<std::uint64_t> untold_refused;
     shared_atomic<std::uint64_t> untold_too_long;
     shared_atomic<std::uint64_t> untold_nested;
     shared_atomic<std::uint64_t> untold_abandoned;
 
-    /// The rings beside the first: sub-buffers set aside at the beginning, one ring after the
+    /// The rings after the first: sub-buffers set aside at the beginning, one ring after the
     /// other. Positions are numbered as if each round went over the whole file at its limit, so
     /// that in any ring a position names one slot: (position - 1) mod sub_buffer_limit.
     struct quota {
@@ -149,23 +135,8 @@ struct ring_state {
     quota quotas[max_rings - 1];
 };
 static_assert(sizeof(ring_state) == 704);
-static_assert(offsetof(ring_state, quotas) == 512 && sizeof(ring_state::quota) == 64);
-static_assert(offsetof(ring_state::quota, held) == 16);
-static_assert(offsetof(ring_state, cursor) == 0);
-static_assert(offsetof(ring_state, capacity) == 64);
-static_assert(offsetof(ring_state, held) == 128);
-static_assert(offsetof(ring_state, overwritten_records) == 136);
-static_assert(offsetof(ring_state, keep_for) == 144);
-static_assert(offsetof(ring_state, last_lane) == 192);
-static_assert(offsetof(ring_state, dictionary_used) == 200);
-static_assert(offsetof(ring_state, ended_elsewhere) == 224);
-static_assert(offsetof(ring_state, writers) == 228);
-static_assert(offsetof(ring_state::quota, writers) == 20);
-static_assert(offsetof(ring_state, folded_lanes) == 256);
-static_assert(offsetof(ring_state, snapshot_request) == 320);
-static_assert(offsetof(ring_state, session_owner) == 384);
 
-/// How many of the sub-buffers that may be held, half of a ring, are lent: their holders release
+/// Half of a ring's sub-buffers may be held. Some of those are lent: their holders release
 /// them after each record. The same of a table's lanes, if there are more than two.
 [[nodiscard]] constexpr std::uint64_t lent_of_held(std::uint64_t most, bool is_quota) noexcept {
     const std::uint64_t part = most / (is_quota ? 2 : 4);
@@ -197,31 +168,9 @@ struct room {
     return out;
 }
 
-/// Three clocks read together. Entry 0 is the first reading. The last quarter keeps, a second time,
-/// those after which the clocks had not advanced evenly; the others are a ring of the newest.
-struct clock_entry {
-    shared_atomic<std::uint64_t> sequence;   ///< 0 while it is written; then its number, from 1
-    shared_atomic<std::uint64_t> ticks;      ///< of the file's clock, the middle of the bracket
-    shared_atomic<std::uint64_t> monotonic;  ///< nanoseconds
-    shared_atomic<std::uint64_t> realtime;   ///< nanoseconds since 1970
-    shared_atomic<std::uint64_t> width;    ///< ticks between the bracketing reads: the uncertainty
-    shared_atomic<std::uint32_t> process;  ///< slot of the process that took it
-    shared_atomic<std::uint32_t> lanes;    ///< lanes entered by then + 1; 0: not known
-    shared_atomic<std::uint64_t> cursor;   ///< sub-buffer position claimed last by then
-    shared_atomic<std::uint64_t> since;    ///< of those kept: ticks of the one before, or 1
-};
-static_assert(sizeof(clock_entry) == 64);
-static_assert(offsetof(clock_entry, process) == 40);
-static_assert(offsetof(clock_entry, since) == 56);
-
-/// How many of `count` entries keep a jump of the clocks.
-[[nodiscard]] constexpr std::uint32_t kept_clocks(std::uint32_t count) noexcept {
-    return count / 4;
-}
-
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 
-/// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)`
+/// One process. If the file system has such locks, it holds a lock on byte `lock_offset(slot)`
 /// exactly as long as it lives (storage::life_lock).
 struct process_entry {
     shared_atomic<std::uint32_t> state;  ///< presence
@@ -246,16 +195,10 @@ struct process_entry {
     shared_atomic<std::uint64_t> reserved2[2];
 };
 static_assert(sizeof(process_entry) == 128);
-static_assert(offsetof(process_entry, recorded_by) == 104);
-static_assert(offsetof(process_entry, root) == 16);
-static_assert(offsetof(process_entry, attached) == 32);
-static_assert(offsetof(process_entry, name) == 48);
-static_assert(offsetof(process_entry, space) == 80);
-static_assert(offsetof(process_entry, image) == 88);
 
-/// One lane: what is known of a writer beside its records. Another thread may adopt the lane; its
-/// records say so (owner_record), and the entry stays that of the first. The lane of a processor is
-/// written by any thread of the process that runs there; owner records say which.
+/// One lane: what is known about a writer, apart from its records. Another thread may adopt the
+/// lane; its records say so (owner_record), and the entry keeps the first thread. The lane of a
+/// processor is written by any thread of the process that runs there; owner records say which.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
@@ -287,13 +230,6 @@ struct lane_entry {
     shared_atomic<std::uint64_t> reserved[4];
 };
 static_assert(sizeof(lane_entry) == 192);
-static_assert(offsetof(lane_entry, cpu) == 20);
-static_assert(offsetof(lane_entry, written) == 24);
-static_assert(offsetof(lane_entry, name) == 88);
-static_assert(offsetof(lane_entry, drained) == 104);
-static_assert(offsetof(lane_entry, writer) == 128);
-static_assert(offsetof(lane_entry, handed_on) == 140);
-static_assert(offsetof(lane_entry, overwrote) == 152);
 
 /// In a lane entry's counts for sessions: the entry is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
@@ -310,20 +246,6 @@ inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
            writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
 }
 
-/// Sets the counts of the lane that the entry goes to to zero. Not shared meanwhile.
-inline void begin_counts(lane_entry& entry) noexcept {
-    // relaxed, to the end: published by the entry's state
-    for (auto* word :
-         {&entry.written, &entry.newest, &entry.refused, &entry.too_long, &entry.nested,
-          &entry.abandoned, &entry.ended, &entry.drained, &entry.told_refused}) {
-        word->store(0, relaxed);
-    }
-    for (auto* word :
-         {&entry.told_too_long, &entry.told_nested, &entry.told_abandoned, &entry.high}) {
-        word->store(0, relaxed);
-    }
-}
-
 /// What a seek needs to know of a sub-buffer, so that it reads neither headers nor records. A hint:
 /// the sub-buffer's own header decides.
 struct index_entry {
@@ -336,8 +258,6 @@ struct index_entry {
     shared_atomic<std::uint32_t> closed_at;
 };
 static_assert(sizeof(index_entry) == 32);
-static_assert(offsetof(index_entry, closed_at) == 28);
-static_assert(offsetof(index_entry, lane) == 24);
 
 /// The byte that a process with slot `slot` keeps locked (fcntl) while it lives, far above any
 /// file's end so that a lock never covers data.
@@ -356,63 +276,8 @@ inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 
 /// The byte whose lock is shared by all processes that have the file mapped, but not to record.
 inline constexpr std::uint64_t map_lock_offset = entering_lock_offset + 1;
-/// The byte whose lock is shared by readers that follow the file: it keeps its inode meanwhile.
+/// The byte whose lock is shared by readers that follow the file. It keeps its inode as long as one
+/// does.
 inline constexpr std::uint64_t follow_lock_offset = map_lock_offset + 1;
-
-/// Where each region lies, as plain numbers.
-struct plan {
-    std::uint32_t sub_buffer_bytes = 0;
-    std::uint64_t sub_buffer_limit = 0;
-    std::uint64_t ring = 0;
-    std::uint64_t clocks = 0;
-    std::uint32_t clock_count = 0;
-    std::uint64_t processes = 0;
-    std::uint32_t process_count = 0;
-    std::uint64_t gates = 0;
-    std::uint32_t gate_count = 0;
-    std::uint64_t lanes = 0;
-    std::uint32_t lane_count = 0;
-    std::uint64_t totals = 0;
-    std::uint32_t totals_per_lane = 0;
-    std::uint64_t dictionary = 0;
-    std::uint64_t dictionary_bytes = 0;
-    std::uint64_t index = 0;
-    std::uint64_t sub_buffers = 0;
-    std::uint64_t file_limit = 0;
-
-    /// Bytes of the file with `count` sub-buffers.
-    [[nodiscard]] constexpr std::uint64_t bytes_for(std::uint64_t count) const noexcept {
-        return sub_buffers + count * sub_buffer_bytes;
-    }
-    /// Bytes of the tables before the index: allocated whole at set-up.
-    [[nodiscard]] constexpr std::uint64_t fixed_bytes() const noexcept { return index; }
-};
-
-[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
-    return (value + unit - 1) / unit * unit;
-}
-
-/// Lays the regions out one after the other, each from a page of its own on, the first at `at`. The
-/// counts in `wanted` are taken as they are; its offsets are computed.
-[[nodiscard]] constexpr plan lay_out(plan wanted, std::uint64_t at = format_page_bytes) noexcept {
-    const auto region = [&at](std::uint64_t bytes) {
-        const std::uint64_t here = at;
-        at = round_up(at + bytes, format_page_bytes);
-        return here;
-    };
-    wanted.ring = region(sizeof(ring_state));
-    wanted.clocks = region(sizeof(clock_entry) * wanted.clock_count);
-    wanted.processes = region(sizeof(process_entry) * wanted.process_count);
-    wanted.gates = region(format_page_bytes * wanted.gate_count);
-    wanted.lanes = region(sizeof(lane_entry) * wanted.lane_count);
-    wanted.totals = region(8ULL * wanted.totals_per_lane *
-                           (wanted.lane_count + std::uint64_t{wanted.process_count}));
-    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, format_page_bytes);
-    wanted.dictionary = region(wanted.dictionary_bytes);
-    wanted.index = region(sizeof(index_entry) * wanted.sub_buffer_limit);
-    wanted.sub_buffers = at;
-    wanted.file_limit = wanted.bytes_for(wanted.sub_buffer_limit);
-    return wanted;
-}
 
 }  // namespace trace_ring::inline v1::layout

@@ -29,7 +29,7 @@ inline constexpr std::size_t max_sub_buffer_bytes = 32768;
 /// `state` are written only by the lane that claimed the sub-buffer.
 struct sub_buffer_header {
     shared_atomic<std::uint32_t> magic;           ///< see numbered_magic
-    shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a ring of its own
+    shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a single ring
     shared_atomic<std::uint64_t> state;           ///< position << 3 | sub_buffer_state
     shared_atomic<std::uint64_t> first_position;  ///< position in the lane of the first record
     shared_atomic<std::uint64_t> base_time;       ///< clock when it was claimed
@@ -41,17 +41,6 @@ struct sub_buffer_header {
     shared_atomic<std::uint32_t> nested;          ///< lost while this was current
 };
 static_assert(sizeof(sub_buffer_header) == 64);
-static_assert(offsetof(sub_buffer_header, magic) == 0);
-static_assert(offsetof(sub_buffer_header, lane) == 4);
-static_assert(offsetof(sub_buffer_header, state) == 8);
-static_assert(offsetof(sub_buffer_header, first_position) == 16);
-static_assert(offsetof(sub_buffer_header, base_time) == 24);
-static_assert(offsetof(sub_buffer_header, previous) == 32);
-static_assert(offsetof(sub_buffer_header, end_time) == 40);
-static_assert(offsetof(sub_buffer_header, commit) == 48);
-static_assert(offsetof(sub_buffer_header, refused) == 52);
-static_assert(offsetof(sub_buffer_header, too_long) == 56);
-static_assert(offsetof(sub_buffer_header, nested) == 60);
 
 /// The states of a sub-buffer, the low three bits of its state word, and who may make each move:
 /// @code
@@ -97,8 +86,8 @@ inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
 ///       records     offset of the first free byte - bias
 /// @endcode
 /// The bias makes the lower half, read with its sign, negative for each possible offset (64 to
-/// 32768). So a writer tells by one comparison without a sign whether there is room, whatever else
-/// the mark may say (recorder/site/lane.hpp).
+/// 32768). So one unsigned comparison shows a writer whether there is room, for any other value of
+/// the mark (recorder/site/lane.hpp).
 struct commit_word {
     static constexpr std::uint32_t bias = 0x8008;
     static constexpr std::uint32_t one_record = 1U << 16;
@@ -162,8 +151,8 @@ struct lane_entry;
 /// this many bytes, and each region begins at a multiple of it. Not a page of the machine's memory.
 inline constexpr std::size_t format_page_bytes = 4096;
 
-/// The end of a span that is not the last one open in the lane: that of a coroutine that was
-/// suspended meanwhile, or one that another thread or the child of a fork ends. It says where the
+/// The end of a span that is not the last one open in the lane: a coroutine was suspended in it, or
+/// another thread or the child of a fork ends it. It says where the
 /// span began.
 /// @code
 ///   0  clock's low half, record word with the flags begin and end
@@ -181,12 +170,31 @@ inline constexpr std::size_t max_rings = 4;
 /// Ids of event types are 1 to this.
 inline constexpr std::uint32_t max_event_id = 4095;
 
+/// Totals that a lane may have: counters of events that ask for one.
+inline constexpr std::uint32_t max_totals = 64;
+
 /// The bits of a gate; zero is open. Each is a reason to be shut, and can be lifted alone.
 enum gate_bits : std::uint8_t {
     gate_event_off = 1,     ///< this event was switched off
     gate_recorder_off = 2,  ///< recording as a whole was stopped
     gate_no_event = 4,      ///< there is no such event: id 0, always
 };
+
+/// A gate for each event, by its id.
+struct gate_page {
+    shared_atomic<std::uint8_t> gates[max_event_id + 1];
+};
+static_assert(sizeof(gate_page) == format_page_bytes);
+
+/// Shuts a gate for this reason, or lifts the reason. Signal-safe.
+inline void set_gate(shared_atomic<std::uint8_t>& gate, gate_bits reason, bool shut) noexcept {
+    // relaxed, to the end: a gate is advice that takes effect soon
+    if (shut) {
+        gate.fetch_or(reason, relaxed);
+    } else {
+        gate.fetch_and(static_cast<std::uint8_t>(~reason), relaxed);
+    }
+}
 
 }  // namespace layout
 }  // namespace trace_ring::inline v1

@@ -24,12 +24,14 @@
 #include <string_view>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/view.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/list_of.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
+#include <trace_ring/recorder/file/outside_trace.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
+#include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -37,29 +39,12 @@ class control {
 public:
     /// Opens a trace file, or `/proc/PID/fd/N` of a memory file. Throws setup_error, which names
     /// the file, the offset and the cause; EPERM if its program takes no requests
-    /// (recorder_options::control).
+    /// (recorder_options::control). If nobody else has the file when this is destroyed, it is then
+    /// as short as it was.
     explicit control(const std::string& file) {
-        file_.keep(impl::open_to_map(file), file.c_str());
-        file_.has_name(file.c_str());
-        const std::uint64_t bytes = storage::file_bytes(file_.number());
-        if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
-        memory_ = storage::mapping::of_file(file, file_.number(), bytes);
-        if (const auto fault = layout::check_layout(memory_.data(), bytes, plan_)) {
-            fail_setup(file, fault_at(fault.offset, fault.what));
-        }
-        // relaxed: fixed
-        if (static_cast<layout::file_header*>(static_cast<void*>(memory_.data()))
-                ->no_control.load(relaxed) != 0) {
+        trace_.open_file(file, false);
+        if (trace_.header().no_control.load(relaxed) != 0)  // relaxed: fixed
             fail_setup(file, "this trace takes no requests from outside", EPERM);
-        }
-    }
-
-    control(const control&) = delete;
-    control& operator=(const control&) = delete;
-    /// Of a trace that nobody records into: it is then as short as it was.
-    ~control() {
-        memory_.reset();
-        file_.close_and(impl::trim_file);
     }
 
     /// Shuts or opens the gates of all event types whose names match a glob, of every program that
@@ -69,7 +54,7 @@ public:
         std::size_t matched = 0;
         for_each_type([&](std::string_view name, shared_atomic<std::uint8_t>& gate) {
             if (!matches_glob(glob, name)) return;
-            set(gate, layout::gate_event_off, !on);
+            layout::set_gate(gate, layout::gate_event_off, !on);
             ++matched;
         });
         return matched;
@@ -84,12 +69,12 @@ public:
     /// not more, nor more often, than recorder_options::snapshots and snapshot_gap allow.
     std::uint32_t request_snapshot() {
         // order: snapshot.ask:A pairs with snapshot.serve:A
-        return ring().snapshot_request.fetch_add(1, release) + 1;
+        return trace_.ring().snapshot_request.fetch_add(1, release) + 1;
     }
     /// True when request `number` has been served (successfully or not).
     [[nodiscard]] bool snapshot_done(std::uint32_t number) const {
         // order: snapshot.ask:B pairs with snapshot.serve:B
-        return static_cast<std::int32_t>(ring().snapshot_done.load(acquire) - number) >= 0;
+        return static_cast<std::int32_t>(trace_.ring().snapshot_done.load(acquire) - number) >= 0;
     }
 
     /// Calls `visit(name, is_open)` for every event type in the dictionary.
@@ -101,48 +86,23 @@ public:
     }
 
 private:
-    [[nodiscard]] layout::ring_state& ring() const {
-        return *static_cast<layout::ring_state*>(static_cast<void*>(memory_.data() + plan_.ring));
-    }
-
-    static void set(shared_atomic<std::uint8_t>& gate, std::uint8_t bit, bool shut) {
-        // relaxed, to the end: a gate is advice that takes effect soon
-        if (shut) {
-            gate.fetch_or(bit, relaxed);
-        } else {
-            gate.fetch_and(static_cast<std::uint8_t>(~bit), relaxed);
-        }
-    }
-
     void set_all(bool shut) {
-        for (std::uint64_t i = 0; i < std::uint64_t{plan_.gate_count} * layout::format_page_bytes;
-             ++i) {
-            set(word_at<std::uint8_t>(memory_.data() + plan_.gates, as_size(i)),
-                layout::gate_recorder_off, shut);
+        for (std::uint32_t page = 0; page < trace_.plan().gate_count; ++page) {
+            for (auto& gate : trace_.gates(page).gates)
+                layout::set_gate(gate, layout::gate_recorder_off, shut);
         }
     }
 
     template <class Visit>
     void for_each_type(Visit&& visit) {
         std::string name;
-        const layout::dictionary_entries types{memory_.data() + plan_.dictionary,
-                                               plan_.dictionary_bytes};
+        const layout::dictionary_entries types = trace_.types();
         for (auto each = types.bindings(); each.next();) {
-            const std::uint64_t at = each.at;
-            const layout::type_entry& entry = types.type_at(at);
-            // order: dictionary.read:B pairs with dictionary.write:A
-            if (entry.magic.load(acquire) != layout::type_magic) continue;
-            // relaxed, to the end: written before the magic; checked, for the file may be damaged
-            const std::uint64_t bytes = entry.bytes.load(relaxed);
-            const std::uint64_t name_at =
-                sizeof entry + sizeof(layout::field_entry) * entry.fields.load(relaxed);
-            const std::uint64_t length = entry.name_bytes.load(relaxed);
-            if (bytes > types.size - at || name_at + length > bytes) continue;
+            const auto text = types.name_at(each.at);
+            if (!text.is_there) continue;
             name.clear();
-            for (std::uint64_t i = 0; i < length; ++i) {
-                name += static_cast<char>(
-                    word_at<std::uint8_t>(types.base + at, as_size(name_at + i)).load(relaxed));
-            }
+            for (std::size_t i = 0; i < text.length; ++i)
+                name += static_cast<char>(text.first[i].load(relaxed));  // relaxed: as above
             for_each_gate(each.root, each.id,
                           [&](auto& gate) { visit(std::string_view(name), gate); });
         }
@@ -154,30 +114,23 @@ private:
         if (id > layout::max_event_id) return;
         list_of<std::uint32_t> live;
         std::optional<std::uint32_t> departed;
-        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
-            const auto& process =
-                *static_cast<const layout::process_entry*>(static_cast<const void*>(
-                    memory_.data() + plan_.processes + slot * sizeof(layout::process_entry)));
+        for (std::uint32_t slot = 0; slot < trace_.plan().process_count; ++slot) {
+            const layout::process_entry& process = trace_.process(slot);
             // order: process.look:C pairs with process.enter:B, process.leave:A, process.dead:A
             const auto state = static_cast<layout::presence>(process.state.load(acquire));
             // relaxed, both: after the state
             const std::uint32_t page = process.gate_page.load(relaxed);
-            if (process.root.load(relaxed) != root || page >= plan_.gate_count) continue;
+            if (process.root.load(relaxed) != root || page >= trace_.plan().gate_count) continue;
             if (state == layout::presence::departed) departed = page;
             bool is_new = state == layout::presence::live;
             for (const std::uint32_t known : live) is_new = is_new && known != page;
             if (is_new) live.push_back(page);
         }
         if (live.empty() && departed) live.push_back(*departed);
-        for (const std::uint32_t page : live) {
-            visit(word_at<std::uint8_t>(
-                memory_.data() + plan_.gates + page * layout::format_page_bytes, id));
-        }
+        for (const std::uint32_t page : live) visit(trace_.gates(page).gates[id]);
     }
 
-    impl::kept_file file_{};
-    storage::mapping memory_{};
-    layout::plan plan_{};
+    impl::outside_trace trace_{};
 };
 
 }  // namespace trace_ring::inline v1

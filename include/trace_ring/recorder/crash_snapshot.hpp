@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Keeps a trace that lives in memory when the program crashes. A trace in a file needs none of
-/// this: the file exists already.
+/// Keeps a trace that lives in memory when the program crashes. A trace in a file needs no
+/// snapshot: the file exists already.
 /// @code
 ///   trace_ring::recorder recorder{{}};
 ///   trace_ring::crash_snapshot at_crash(recorder, "orders.crash");
@@ -77,7 +77,7 @@ private:
             self->restore();
         }
         // Delivered when this returns, to the handler set before; on another thread that crashed
-        // meanwhile, again to this handler, until the first has restored the old ones.
+        // too, again to this handler, until the first has restored the old ones.
         ::raise(signal);
     }
 

@@ -32,6 +32,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/source/large_files.hpp>
@@ -281,8 +282,8 @@ private:
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.release:A,
             // lane.release:B, lane.release:C, lane.release:D, lane.dead:A, here.written:A,
-            // here.enter:A, here.leave:B, here.written:B, here.leave:A, lane.written:C,
-            // lane.free:A, process.return:A, here.newest:A
+            // here.leave:B, here.written:B, here.leave:A, lane.written:C, lane.free:A,
+            // process.return:A, here.newest:A
             // order: table.read:C pairs with index.write:B, here.index:A
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);

@@ -4,8 +4,8 @@
 
 /// @file
 /// Everything a trace file has besides its records: who wrote (processes, lanes), what (the
-/// dictionary), when (clock readings), and how much was lost before it reached a sub-buffer. All of
-/// it is copied, with every number checked, and can be read again while the file is live.
+/// dictionary), when (clock snapshots), and how much was lost before it reached a sub-buffer. All
+/// of it is copied, with every number checked, and can be read again while the file is live.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -96,8 +96,7 @@ public:
     /// Changes nothing.
     [[nodiscard]] std::vector<std::uint32_t> new_lanes() const {
         std::vector<std::uint32_t> found;
-        for_each_lane([&](std::size_t, const table_row& row, const table_row&) {
-            const auto number = row.get<std::uint32_t>(number_field);
+        for_each_lane([&](const auto&, std::size_t, std::uint32_t number) {
             const auto* const known = find_lane(number);
             if (known == nullptr || !known->listed) found.push_back(number);
         });
@@ -109,15 +108,13 @@ public:
     /// True for each lane of which a later sub-buffer than lane_info::claimed was seen before the
     /// call, unless the entry is damaged. Changes nothing.
     [[nodiscard]] bool has_claimed(const lane_info& lane) const noexcept {
-        using layout::lane_entry;
-        std::uint64_t words[sizeof(lane_entry) / 8] = {};
+        layout::lane_entry now{};
         // A sub-buffer is seen by its state or its index entry, which its writer stored later.
         // order: lane.again:A pairs with writer.begin:A, index.write:B, here.ready:A, here.index:A
         thread_fence(acquire);
-        if (source_.read(lane.offset, words, sizeof words) != sizeof words) return false;
-        const table_row now{words, lane.offset};
-        return now.get<std::uint32_t>(number_field) != lane.number ||
-               now.get<position>(offsetof(lane_entry, newest)) != lane.claimed;
+        if (!read(lane.offset, now)) return false;
+        // relaxed, both: a copy
+        return now.number.load(relaxed) != lane.number || now.newest.load(relaxed) != lane.claimed;
     }
 
     [[nodiscard]] const source& bytes() const noexcept { return source_; }
@@ -167,7 +164,7 @@ public:
     void excuse_lane(std::uint32_t number, position before) { add_lane(number).drained = before; }
 
     /// The lane as another thread recorded in it: the lane's number with that thread's identity. It
-    /// stays where it is in memory. May be called by several threads at once.
+    /// stays where it is in memory. Several threads may call this simultaneously.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, const owner_record& who) const {
         const std::lock_guard<std::mutex> alone(guests_lock_);
         auto& guest = guests_[{lane.number, who.word()}];
@@ -178,7 +175,7 @@ public:
     }
 
     /// The same for a thread of the lane's process whose references another one recorded, with the
-    /// name that it has in a lane of its own.
+    /// name that it has in its own lane.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, std::uint32_t thread) const {
         constexpr std::uint32_t no_process = ~std::uint32_t{0};
         owner_record who{thread, static_cast<std::uint16_t>(lane.process.value_or(0)), 0};
@@ -282,10 +279,15 @@ private:
 
     [[nodiscard]] std::uint64_t total_at(std::uint64_t row, std::uint32_t column) const noexcept {
         std::uint64_t count = 0;
-        (void)source_.read(plan_.totals + (row * plan_.totals_per_lane + column) * 8, &count, 8);
+        (void)source_.read(plan_.totals_at(row) + column * sizeof count, &count, sizeof count);
         return count;
     }
 
+    /// Copies an entry; false if not all of it is in the file.
+    template <class Entry>
+    bool read(std::uint64_t offset, Entry& into) const noexcept {
+        return source_.read(offset, static_cast<void*>(&into), sizeof into) == sizeof into;
+    }
     /// A region as words; words that the file has lost since read as zero.
     [[nodiscard]] std::vector<std::uint64_t> region(std::uint64_t offset,
                                                     std::uint64_t bytes) const {
@@ -294,32 +296,29 @@ private:
         return words;
     }
     void read_ring() {
-        const auto words = region(plan_.ring, sizeof(layout::ring_state));
-        ring_ = ring_info::from({words, plan_.ring});
+        layout::ring_state copy{};
+        read(plan_.ring, copy);
+        ring_ = ring_info::from(copy);
     }
 
     /// False if no process changed since the last look.
     bool read_processes() {
-        constexpr std::size_t stride = sizeof(layout::process_entry);
-        auto words = region(plan_.processes, std::uint64_t{plan_.process_count} * stride);
+        auto words =
+            region(plan_.processes, plan_.process_at(plan_.process_count) - plan_.processes);
         if (words == process_words_) return false;
         process_words_ = std::move(words);
+        const layout::copied_entries<layout::process_entry> all{process_words_, plan_.processes};
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
         processes_.resize(plan_.process_count);
-        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
-            const table_row row{process_words_, plan_.processes, slot * stride};
-            processes_[slot] = process_info::from(row, slot, plan_.process_count, noting);
-        }
         std::vector<std::uint32_t> pids;
-        for (const auto& each : processes_) {
-            if (each.pid != 0) pids.push_back(each.pid);
+        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
+            processes_[slot] = process_info::from(all, slot, noting);
+            if (processes_[slot].pid != 0) pids.push_back(processes_[slot].pid);
         }
         std::sort(pids.begin(), pids.end());
         pids_differ_ = std::adjacent_find(pids.begin(), pids.end()) == pids.end();
         return true;
     }
-
-    static constexpr std::size_t number_field = offsetof(layout::lane_entry, number);
 
     /// How many rows of the lane table to read. The table of a large trace has thousands, given out
     /// in order: as many as lanes were numbered, and, as that number may be damaged, further ones
@@ -330,49 +329,41 @@ private:
         (void)source_.read(plan_.ring + offsetof(layout::ring_state, last_lane), numbered,
                            sizeof numbered);
         std::uint32_t rows = (std::min)(numbered[0], plan_.lane_count);
-        std::vector<std::uint64_t> next;
         while (rows < plan_.lane_count) {
             const std::uint32_t more = (std::min)(stretch, plan_.lane_count - rows);
-            constexpr std::size_t row_words = sizeof(layout::lane_entry) / 8;
-            next.assign(more * row_words, 0);
-            (void)source_.read(plan_.lanes + std::uint64_t{rows} * sizeof(layout::lane_entry),
-                               next.data(), next.size() * 8);
+            const auto next = region(plan_.lane_at(rows), more * sizeof(layout::lane_entry));
             if (std::all_of(next.begin(), next.end(), [](std::uint64_t w) { return w == 0; }))
                 break;
             rows += more;
         }
         return rows;
     }
-    /// Calls `visit` with the row of each lane in the file's table, as it was read first and as it
-    /// was read again after that.
+    /// Calls `visit(table, row, number)` for each lane in the file's table.
     template <class Visit>
     void for_each_lane(Visit&& visit) const {
-        using layout::lane_entry;
-        const std::uint32_t rows = lane_rows();
-        read_twice words;
-        words.read(source_, plan_.lanes, std::uint64_t{rows} * sizeof(lane_entry));
-        for (std::size_t i = 0; i < rows; ++i) {
-            const table_row row{words.first, plan_.lanes, i * sizeof(lane_entry)};
-            const table_row later{words.again, plan_.lanes, i * sizeof(lane_entry)};
-            const auto number = row.get<std::uint32_t>(number_field);
-            const auto state = row.get<std::uint32_t>(offsetof(lane_entry, state));
-            if (number != 0 && number == later.get<std::uint32_t>(number_field) &&
-                state != static_cast<std::uint32_t>(layout::presence::preparing)) {
-                visit(i, row, later);
+        read_twice<layout::lane_entry> table;
+        table.read(source_, plan_.lanes, lane_rows());
+        const auto first = table.first();
+        for (std::size_t i = 0; i < first.size(); ++i) {
+            // relaxed, to the end: a copy
+            const std::uint32_t number = first[i].number.load(relaxed);
+            const auto state = static_cast<layout::presence>(first[i].state.load(relaxed));
+            if (number != 0 && number == table.again()[i].number.load(relaxed) &&
+                state != layout::presence::preparing) {
+                visit(table, i, number);
             }
         }
     }
     void read_lanes() {
         ++looks_;
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
-        for_each_lane([&](std::size_t i, const table_row& row, const table_row& later) {
-            auto& lane = add_lane(row.get<std::uint32_t>(number_field));
-            if (lane.listed && lane.row != i) {
-                note(row.offset(number_field), "a lane listed twice");
+        for_each_lane([&](const auto& table, std::size_t row, std::uint32_t number) {
+            auto& lane = add_lane(number);
+            if (lane.listed && lane.row != row) {
+                note(table.first().offset(table.first()[row].number), "a lane listed twice");
             } else {
-                lane.row = i;
                 lane.looked = looks_;
-                lane.update(row, later, processes_, noting);
+                lane.update(table, row, processes_, noting);
             }
         });
     }
@@ -387,17 +378,18 @@ private:
     }
 
     void read_dictionary() {
-        const auto words = region(plan_.dictionary, plan_.dictionary_bytes);
+        auto words = region(plan_.dictionary, plan_.dictionary_bytes);
         std::vector<damage> found;
-        dictionary_.add(words, plan_.dictionary, plan_.process_count, plan_.totals_per_lane, found);
+        dictionary_.add({reinterpret_cast<std::byte*>(words.data()), plan_.dictionary_bytes},
+                        plan_.dictionary, plan_.process_count, plan_.totals_per_lane, found);
         for (auto& fault : found) note(fault.offset, std::move(fault.what));
     }
 
     /// After the lanes: a thread reads the clocks before it enters its lane.
     void read_clocks() {
-        auto readings = read_clock_triples(source_, plan_, ring_);
-        for (auto& each : readings) each.realtime += shift_;
-        timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
+        auto snapshots = reduce::read_clocks(source_, plan_, ring_);
+        for (auto& each : snapshots) each.realtime += shift_;
+        timeline_ = timeline(std::move(snapshots), clock_ == 0 ? 0 : ticks_per_second_);
     }
     /// Raises the times of lanes to their eras.
     void raise_lanes() {

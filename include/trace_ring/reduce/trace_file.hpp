@@ -16,6 +16,7 @@
 ///   }
 /// @endcode
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus >= 202002L
@@ -87,7 +88,7 @@ public:
         if (!time().known()) return 0;
         constexpr double century_ns = 3.2e18;
         std::uint64_t low = 0;
-        std::uint64_t high = time().readings().back().ticks;
+        std::uint64_t high = time().snapshots().back().ticks;
         high += static_cast<std::uint64_t>(
             (std::min)(century_ns / time().ns_per_tick(), static_cast<double>(~high / 2)));
         while (low < high) {

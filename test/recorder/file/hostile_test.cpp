@@ -25,7 +25,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 

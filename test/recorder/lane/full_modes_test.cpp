@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/recorder/control.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 

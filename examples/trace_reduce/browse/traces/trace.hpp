@@ -187,7 +187,7 @@ public:
         std::uint64_t high = std::numeric_limits<std::uint64_t>::max();
         if (time.known()) {
             const double ticks = most_ns / time.ns_per_tick();
-            const std::uint64_t base = time.readings().back().ticks;
+            const std::uint64_t base = time.snapshots().back().ticks;
             if (ticks < static_cast<double>(high - base)) {
                 high = base + static_cast<std::uint64_t>(ticks);
             }

@@ -92,8 +92,9 @@ public:
         return sources_[from].in->time().known();
     }
     /// The first reading of the clock of source `from`, which must be `dated`.
-    [[nodiscard]] const reduce::clock_triple& first_reading(std::size_t from) const noexcept {
-        return sources_[from].in->time().readings().front();
+    [[nodiscard]] const reduce::trace_clock_snapshot& first_reading(
+        std::size_t from) const noexcept {
+        return sources_[from].in->time().snapshots().front();
     }
     [[nodiscard]] std::size_t sources() const noexcept { return sources_.size(); }
 

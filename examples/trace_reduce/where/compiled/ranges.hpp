@@ -153,7 +153,7 @@ inline void unite(std::vector<range>& ranges) {
         return std::exchange(last, now) <= now;
     };
     bool all = rises(0);
-    for (const auto& reading : time.readings()) {
+    for (const auto& reading : time.snapshots()) {
         if (reading.ticks != 0) all = all && rises(reading.ticks - 1);
         all = all && rises(reading.ticks);
     }

@@ -16,6 +16,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/cpu/steps.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -217,24 +218,14 @@ private:
         std::uint32_t left = cpu;
         for (std::size_t at = digits; at-- > 4; left /= 10)
             name[at] = static_cast<char>('0' + left % 10);
-        // relaxed, to the end: published by the state, but for the number
-        entry->number.store(threads_->memory_.new_lane_number(), relaxed);
-        // A thread that sees any word of the new lane and looks again sees its number.
-        // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A,
-        // drain.find:A
-        thread_fence(release);
-        entry->process.store(threads_->process(), relaxed);
-        entry->thread.store(0, relaxed);
-        entry->cpu.store(cpu + 1, relaxed);
-        entry->writer.store(0, relaxed);
-        entry->ring.store(threads_->rings_.number(ring_number_of(lane)), relaxed);
-        entry->handed_on.store(1, relaxed);  // its records say which thread wrote them
-        layout::begin_counts(*entry);
-        entry->depth.store(0, relaxed);
-        entry->began.store(threads_->memory_.now(), relaxed);
-        store_text(entry->name, {name, digits});
-        // order: here.enter:A pairs with table.read:B, snapshot.copy:C, lane.find:A
-        entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+        begin_lane(*entry, {threads_->memory_.new_lane_number(),
+                            threads_->process(),
+                            0,
+                            0,
+                            cpu + 1,
+                            threads_->rings_.number(ring_number_of(lane)),
+                            threads_->memory_.now(),
+                            {name, digits}});
         if (!change(cpu, {{&lane.entry, 0}},
                     {{&lane.limit, limit()},
                      {&lane.totals, address(threads_->memory_.totals(slot))},

@@ -207,7 +207,7 @@ public:
 
     explicit closed_search(const trace_bytes& trace) : trace_(trace) {
         // In the order of their slots: those of the first ring come last.
-        const rings all(trace.ring(), trace.plan, *trace.present);
+        const rings all(trace.ring(), trace.plan(), *trace.present);
         for (const ring_span* each = all.begin() + 1; each != all.end(); ++each)
             all_[count_++].begin(trace, *each);
         all_[count_++].begin(trace, *all.begin());
@@ -242,7 +242,7 @@ public:
     [[nodiscard]] std::optional<place> closed_of(std::uint32_t lane, position after,
                                                  position before, position previous,
                                                  bool gap) const {
-        const std::uint64_t home = slot_of(previous, trace_.plan.sub_buffer_limit);
+        const std::uint64_t home = slot_of(previous, trace_.plan().sub_buffer_limit);
         std::optional<place> oldest;
         const std::size_t number = ring_of(home);
         if (number == count_) return oldest;  // a damaged sub-buffer named it

@@ -33,6 +33,7 @@
 #include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/drain_source/closed_search.hpp>
 #include <trace_ring/recorder/drain_source/lane_progress.hpp>
+#include <trace_ring/recorder/file/outside_trace.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
@@ -54,50 +55,36 @@ public:
         const auto [base, bytes] = from.bytes();
         if (base == nullptr) return;  // disabled: there is nothing
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
-        trace_.base = const_cast<std::byte*>(base);
 #if !defined(TRACE_RING_DISABLE)
-        trace_.present = &from.words_.lanes->memory().present();
+        auto& memory = from.words_.lanes->memory();
+        static_cast<layout::view&>(trace_) = memory;
+        trace_.present = &memory.present();
 #endif
-        require_sound(bytes);
     }
     /// Drains a trace file that other processes record into, or did; or `/proc/PID/fd/N` of a
-    /// memory file. Throws setup_error, which names the file, the offset and the cause.
+    /// memory file. Throws setup_error, which names the file, the offset and the cause. A file that
+    /// nobody else has when this is destroyed is then about as long as what is left in it.
     explicit drain_source(const std::string& file) : name_(file) {
-        file_.keep(impl::open_to_map(file), file.c_str());
-        file_.has_name(file.c_str());
-        fd_ = file_.number();
-        const std::uint64_t bytes = storage::file_bytes(fd_);
-        if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
-        memory_ = storage::mapping::of_file(file, fd_, bytes);
-        trace_.base = memory_.data();
-        require_sound(bytes);
-        // With room to grow, as its writers map it.
-        memory_ = storage::mapping::of_file(file, fd_, trace_.plan.file_limit);
-        trace_.base = memory_.data();
-        present_.begin(trace_.ring().capacity, trace_.plan, &file_);
+        outside_.open_file(file, true);
+        fd_ = outside_.file().number();
+        static_cast<layout::view&>(trace_) = outside_;
+        present_.begin(trace_, &outside_.file());
         trace_.present = &present_;
         // After the capacity: the file may be growing.
         // order: grow.use:S pairs with grow:A
         const std::uint64_t capacity = trace_.ring().capacity.load(acquire);
         if (capacity == 0 ||
-            capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
-            fail_setup(file, fault_at(trace_.plan.ring, "impossible capacity"));
+            capacity > layout::present_sub_buffers(trace_.plan(), storage::file_bytes(fd_))) {
+            fail_setup(file, fault_at(trace_.plan().ring, "impossible capacity"));
         }
     }
 
     drain_source(const drain_source&) = delete;
     drain_source& operator=(const drain_source&) = delete;
-    /// Of a file that nobody else has: it is then about as long as what is left in it.
-    ~drain_source() {
-        if (!memory_) return;
-        lock_.release();
-        memory_.reset();
-        file_.close_and(impl::trim_file);
-    }
 
     /// Begins a session. Throws setup_error: EBUSY, and the pid, if there is a session already.
     void attach() {
-        if (trace_.base == nullptr) return;
+        if (trace_.base() == nullptr) return;
         if (const std::uint32_t other = impl::take_session(trace_, fd_, lock_)) {
             fail_setup(name_, setup_fault(EBUSY, "process %" PRIu32 " drains it", other));
         }
@@ -109,10 +96,10 @@ public:
         damaged_.clear();
         held_ = 0;
         open_pass_ = 0;
-        words_.resize(trace_.plan.sub_buffer_bytes / 8);
+        words_.resize(trace_.plan().sub_buffer_bytes / 8);
     }
     void detach() noexcept {
-        if (trace_.base == nullptr || process_ != ::getpid()) return;
+        if (trace_.base() == nullptr || process_ != ::getpid()) return;
         process_ = 0;
         for (std::uint64_t slot = 0; held_ != 0 && slot < trace_.capacity(); ++slot) {
             // relaxed: this session's own
@@ -223,12 +210,6 @@ private:
         return static_cast<unsigned>(state);
     }
 
-    void require_sound(std::uint64_t bytes) {
-        if (const auto fault = layout::check_layout(trace_.base, bytes, trace_.plan)) {
-            fail_setup(name_, fault_at(fault.offset, fault.what));
-        }
-    }
-
     [[nodiscard]] bool hold(place what) noexcept {
         std::uint64_t word = stamped{what.pos, number(sub_buffer_state::closed)}.word();
         // From here on its records are this session's: all of them were stored before it was
@@ -292,7 +273,7 @@ private:
         const std::uint32_t commit = sub.commit.load(relaxed);
         const std::uint32_t bytes = commit_word::offset(commit);
         if (!is_sub_buffer_magic(sub.magic.load(relaxed)) || bytes < sizeof(sub_buffer_header) ||
-            bytes % 8 != 0 || bytes > trace_.plan.sub_buffer_bytes) {
+            bytes % 8 != 0 || bytes > trace_.plan().sub_buffer_bytes) {
             damaged_.push_back(what.pos);
             release_held(what, sub_buffer_state::free);
             return false;
@@ -305,7 +286,7 @@ private:
             return false;
         }
         ++held_;
-        if (can_be_adopted(trace_.plan.sub_buffer_bytes, bytes)) search_->look_again(what);
+        if (can_be_adopted(trace_.plan().sub_buffer_bytes, bytes)) search_->look_again(what);
         out = portion({&sub, bytes, what.slot, lane, what.pos, sub.first_position.load(relaxed),
                        commit_word::records(commit), sub.base_time.load(relaxed),
                        sub.end_time.load(relaxed), false});
@@ -316,9 +297,8 @@ private:
     }
 
     std::string name_{};
-    impl::kept_file file_{};
+    impl::outside_trace outside_{};
     impl::extent present_{};
-    storage::mapping memory_{};
     impl::trace_bytes trace_{};
     int fd_ = -1;
     storage::life_lock lock_{};  ///< the session's

@@ -105,7 +105,7 @@ public:
         // Those lanes ended before; `settled` looks for their last sub-buffers after this.
         // order: drain.rest:A pairs with lane.fold:A
         const std::uint64_t undrained = ring.undrained.load(acquire);
-        for (std::uint32_t slot = 0; slot < trace_.plan.lane_count; ++slot) {
+        for (std::uint32_t slot = 0; slot < trace_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
             // order: drain.lane:A pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
@@ -121,7 +121,7 @@ public:
             const std::uint64_t end = entry.written.load(relaxed);  // has ended, after its state
             // One that was handed over last, and kept, may have been continued before it was lost.
             if (newest == no_position || newest < lane.last || end <= lane.expected) continue;
-            const std::uint64_t home = slot_of(newest, trace_.plan.sub_buffer_limit);
+            const std::uint64_t home = slot_of(newest, trace_.plan().sub_buffer_limit);
             if (home >= trace_.capacity()) continue;  // the entry is damaged
             // relaxed: it is there or not
             const auto there = stamped::from(trace_.sub_buffer(home).state.load(relaxed));
@@ -196,7 +196,7 @@ private:
             auto& drained = lane.entry->drained;
             // A swap: an entry that goes to another lane at this moment has another value or, where
             // there was none, another number.
-            // order: drain.advance:A pairs with lane.enter:B, here.enter:B
+            // order: drain.advance:A pairs with lane.enter:B
             if (std::uint64_t seen = was; drained.compare_exchange_strong(seen, end, acquire)) {
                 if (in_table(lane)) return;
                 // If the entry was folded after the swap, that took `end` into account. If it was
@@ -211,13 +211,13 @@ private:
     }
     void find(lane_progress& lane, std::uint32_t number) noexcept {
         lane.number = number;
-        for (std::uint32_t slot = 0; slot < trace_.plan.lane_count; ++slot) {
+        for (std::uint32_t slot = 0; slot < trace_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
             // order: drain.lane:B pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state == layout::presence::free || state == layout::presence::preparing) continue;
             if (entry.number.load(relaxed) != number) continue;  // relaxed: after the state
-            // order: drain.find:A pairs with lane.enter:B, here.enter:B
+            // order: drain.find:A pairs with lane.enter:B
             const std::uint64_t drained = entry.drained.load(acquire);
             lane.entry = &entry;
             if (drained == layout::taken_from_sessions || !in_table(lane)) break;  // just now

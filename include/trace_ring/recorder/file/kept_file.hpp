@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The descriptor of a trace file in a program that knows nothing of it. The program may close all
-/// descriptors it finds, and get their numbers for its own files. Those files are never touched,
-/// and the trace continues to grow through its name.
+/// The descriptor of a trace file in a program that does not know about it. The program may close
+/// all descriptors it finds, and get their numbers for its own files. Those files are never
+/// touched, and the trace continues to grow through its name.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ public:
         what(name_.c_str(), fd.get(), device_, inode_);
     }
 
-    /// Whether there is a file, whatever became of its descriptor.
+    /// Whether there is a file. Its descriptor may have been closed.
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
     /// Its whole name; null if it has none.
     [[nodiscard]] const char* name() const noexcept {

@@ -17,7 +17,7 @@
 ///   of short threads          about as many records as fit: a thread that ends releases its
 ///                             half-empty sub-buffer, and the next to come adopts it for 24 bytes
 ///                             that say who it is, 40 if its name is another
-///   of an event with a quota  what its own ring holds, whatever happens in the others
+///   of an event with a quota  what its own ring holds, independent of the others
 /// @endcode
 /// With `keep_for`, time decides: a ring that extends does so only while all its records are
 /// younger, and one that keeps the oldest does so only while they are younger.
@@ -58,11 +58,12 @@ enum class if_exists {
     fail,     ///< an existing file is an error
     replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
               ///< error
-    rotate,   ///< an old trace file is renamed to FILE.1, that of this name to FILE.2, and so on up
-              ///< to `rotations`, the oldest being removed. Also one in use: its program continues
-              ///< to record into it. No trace file is an error. For a service that starts again
+    rotate,   ///< an old trace file is renamed to FILE.1, the one of this name to FILE.2, and so on
+              ///< up to `rotations`, the oldest being removed. Also one in use: its program
+              ///< continues to record into it. No trace file is an error. For a service that starts
+              ///< again
     attach,  ///< joins the processes that record into the file, by its sizes, its full_mode and its
-             ///< clock; one of those that come at once makes it if there is none. A symbolic link
+             ///< clock; if there is none, one of several processes makes it. A symbolic link
              ///< is not followed, and the file of another user is refused (see any_owner)
 };
 
@@ -73,7 +74,7 @@ enum class if_setup_fails {
 };
 
 enum class on_fork {
-    own_lanes,  ///< the child continues to record, in lanes of its own
+    own_lanes,  ///< the child continues to record, in its own lanes
     stop,       ///< the child records nothing
 };
 
@@ -113,7 +114,8 @@ private:
 inline namespace disabled {  // see site/disabled.hpp
 #endif
 struct recorder_options {
-    /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
+    /// The trace file. Empty: memory. "%p" is replaced by the process id, "%e" by the program's
+    /// name,
     /// "%%" for a percent sign.
     std::string file{};
     /// Memory with a file descriptor (`recorder::descriptor`), to hand to another process.
@@ -125,7 +127,7 @@ struct recorder_options {
     /// last process closes the file, it is trimmed to what is in use (trim/trim.hpp).
     std::uint64_t size = std::uint64_t{16} << 20;
     /// Of `size`, bytes set aside for events with `static constexpr std::uint32_t ring = 1;` (2,
-    /// 3): rings of their own, which no other event can use up. At least eight sub-buffers each,
+    /// 3): their own rings, which no other event can use up. At least eight sub-buffers each,
     /// and eight are left to the others. An event whose ring does not exist goes with the others,
     /// and each of its records takes the slower cold path.
     quota_list quotas{};
@@ -138,8 +140,8 @@ struct recorder_options {
     /// as there are 32768 of them: fewer to claim, to index and to seek among, while a thread that
     /// records little still holds only a small part. The longest record is 80 bytes shorter.
     std::uint32_t sub_buffer_bytes = 0;
-    /// The name of snapshots requested from outside, ".N" appended; empty: that of `file`. The same
-    /// patterns as in `file`.
+    /// The name of snapshots requested from outside, ".N" appended; empty: the name in `file`. The
+    /// same patterns as in `file`.
     std::string snapshot_file{};
     /// How many of them each process writes at most, and the least time between two: processes that
     /// may write to the file cannot fill the disk.
@@ -148,17 +150,17 @@ struct recorder_options {
     control_mode control = control_mode::on;
     full_mode full = full_mode::overwrite_oldest;
     nanoseconds block_for{1'000'000};
-    /// With full_mode::block, asked after each of the short sleeps of a writer that waits: false,
-    /// as nobody makes room any more, and its record is refused at once. May be called by several
-    /// threads at once; must not record, nor throw.
+    /// With full_mode::block, called after each of the short sleeps of a writer that waits. False:
+    /// nobody makes room any more, and the record is refused immediately. Several threads may call
+    /// it simultaneously. It must not record or throw.
     bool (*keeps_waiting)() = nullptr;
     if_exists exists = if_exists::fail;
     /// With if_exists::rotate, how many old traces are kept; 1 to 1000.
     std::uint32_t rotations = 1;
     /// Who may read and write the file, and the snapshots of it: at least 0600, at most 0777.
-    /// Exactly this, whatever the umask is. A user who may write to a trace file can spoil it, and
-    /// may ask for snapshots (`control`); a user who may read it sees all that is recorded. Has no
-    /// effect on a file that is joined.
+    /// Exactly this, independent of the umask. A user who may write to a trace file can spoil it,
+    /// and may ask for snapshots (`control`); a user who may read it sees all that is recorded. Has
+    /// no effect on a file that is joined.
     std::uint32_t file_mode = 0600;
     /// `attach` also joins a file of another user, who can then spoil what is recorded.
     bool any_owner = false;
@@ -173,10 +175,10 @@ struct recorder_options {
     /// half of the sub-buffers, from 64 to 4096. Writers that find only an eighth left share them.
     std::uint32_t lanes = 0;
     /// Processes in the file's table (each child of a fork that records is one), at least as many
-    /// as record at once. If no entry is free, that of a process that is gone is reused: its
-    /// records stay, under the numbers of its lanes.
+    /// as record simultaneously. If no entry is free, the entry of a process that has ended is
+    /// reused: its records stay, under the numbers of its lanes.
     std::uint32_t processes = 256;
-    /// Unrelated processes that may record at once: each has its own gates and event ids.
+    /// Unrelated processes that may record simultaneously: each has its own gates and event ids.
     std::uint32_t programs = 8;
     /// Event types with totals, at most 64.
     std::uint32_t totals = 16;
@@ -236,7 +238,7 @@ struct name_buffer {
 
 }  // namespace impl
 
-/// `pattern` with "%p", "%e" and "%%" replaced; other uses of '%' stay as they are. Cut where it is
+/// `pattern` with "%p", "%e" and "%%" replaced; other uses of '%' stay unchanged. Cut where it is
 /// longer than any file's name can be.
 [[nodiscard]] inline std::string expand_file_name(std::string_view pattern) {
     impl::name_buffer out;

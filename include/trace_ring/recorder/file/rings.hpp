@@ -14,7 +14,7 @@
 /// must not overwrite, by construction and not by a decision at each claim. Each ring has its own
 /// cursor, so that rare events do not wait for a cache line that busy ones pull back and forth. And
 /// a reader need not know of them: it finds sub-buffers by lanes, a lane's are all in one ring, and
-/// a position names a slot by the limit, whatever the ring and however far it has grown. A cursor
+/// a position names a slot by the limit, in every ring and however far it has grown. A cursor
 /// at the end of its part of the array continues at the beginning of that part in the next round.
 
 #include <bit>
@@ -46,7 +46,7 @@ struct alignas(64) ring_span {
     std::uint64_t mask = 0;     ///< `lap` - 1 if that is a power of two: saves a division
     std::uint64_t half = 0;     ///< of `lap`, if the ring cannot grow and is the only one; else 0
     std::uint64_t soon = 0;     ///< a lane that claims before others have drawn more is busy
-    std::uint32_t longest = 1;  ///< most positions that are drawn at once
+    std::uint32_t longest = 1;  ///< most positions that are drawn in one step
 
     /// For a ring that cannot grow and is the only one. All lanes together hold back about a
     /// sixteenth of it, because lanes that claim later draw fewer positions.
@@ -60,12 +60,13 @@ struct alignas(64) ring_span {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
     }
 
-    /// One behind the ring's last sub-buffer; never outside the file, whatever others store there.
+    /// One behind the ring's last sub-buffer; never outside the file, even if others store nonsense
+    /// there.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
         return end == nullptr ? fixed_end : clamped(end->now(), first, lap);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
-    /// Whether it is one of the rings beside the first.
+    /// Whether it is one of the rings after the first.
     [[nodiscard]] bool is_quota() const noexcept { return end == nullptr; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
         return half != 0 || (slot >= first && slot < end_now());

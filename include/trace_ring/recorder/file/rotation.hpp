@@ -71,7 +71,7 @@ inline void name_rotated(name_buffer& into, const char* path, std::uint32_t numb
 /// Gives the complete file `made` the name `path`, which old traces make way for. Returns why not.
 [[nodiscard, gnu::cold]] inline setup_fault put_before_old(const char* made, const char* path,
                                                            std::uint32_t keep) {
-    bool has_turn = false;  // else it goes on all the same: a trace is better than none
+    bool has_turn = false;  // without a turn it renames, too: a trace is better than none
     const file_descriptor turn = storage::wait_for_turn(path, has_turn);
     for (int i = 0;; ++i) {
         const int error = storage::name_file(made, path);

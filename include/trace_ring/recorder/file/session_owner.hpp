@@ -8,32 +8,22 @@
 /// process that records: by the lock of a byte, else by its pid. Sub-buffers that a dead owner
 /// held, in state `reading`, go back to `closed`, unread.
 
-#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/bounds.hpp>
+#include <trace_ring/format/view.hpp>
+#include <trace_ring/policy/storage/life_lock.hpp>
+#include <trace_ring/policy/storage/process.hpp>
+#include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-/// The bytes of a trace, for code that does not write records.
-struct trace_bytes {
-    std::byte* base = nullptr;
-    layout::plan plan{};
+/// A trace for code that does not write records.
+struct trace_bytes : layout::view {
     const extent* present = nullptr;
 
-    [[nodiscard]] layout::ring_state& ring() const noexcept {
-        return *static_cast<layout::ring_state*>(static_cast<void*>(base + plan.ring));
-    }
-    [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
-        return *static_cast<layout::lane_entry*>(
-            static_cast<void*>(base + plan.lanes + slot * sizeof(layout::lane_entry)));
-    }
-    [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
-        return *static_cast<sub_buffer_header*>(
-            static_cast<void*>(base + plan.sub_buffers + slot * plan.sub_buffer_bytes));
-    }
-    /// Never more than can be touched, whatever others store there.
+    /// Never more than can be touched, even if others store nonsense there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present->now(); }
 };
 

@@ -3,70 +3,30 @@
 #pragma once
 
 /// @file
-/// The mapping that a recorder writes into: made or joined at set-up, and described region by
-/// region. Rare writes are done here (clock readings, the dictionary, process entries); sub-buffers
-/// are claimed in lane/lane_sub_buffers.hpp.
+/// The trace that a recorder writes into, and this program's place in it: its entry in the table of
+/// processes, its numbering of event types, and its gates. Sub-buffers are claimed in
+/// lane/lane_sub_buffers.hpp.
 
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
-#include <string_view>
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/c_string.hpp>
-#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
-#include <trace_ring/policy/clock/monotonic.hpp>
-#include <trace_ring/policy/clock/none.hpp>
-#include <trace_ring/policy/clock/snapshot.hpp>
-#include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
-#include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
-#include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/file/options.hpp>
+#include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1::impl {
-
-/// A clock policy as the cold path knows it; the cold path is compiled once for all recorders.
-struct clock_functions {
-    std::uint32_t kind;
-    std::uint64_t (*now)() noexcept;
-    bool (*usable)() noexcept;
-    double (*ticks_per_second)() noexcept;
-    clock_snapshot (*snapshot)() noexcept;
-};
-template <clock::policy Clock>
-inline constexpr clock_functions functions_of{Clock::kind, &Clock::now, &Clock::usable,
-                                              &Clock::ticks_per_second, &take_snapshot<Clock>};
-
-/// Stores text into words, zero-filled.
-template <std::size_t N>
-inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view text) noexcept {
-    for (std::size_t i = 0; i < N; ++i) {
-        std::uint64_t word = 0;
-        for (std::size_t k = 0; k < 8 && i * 8 + k < text.size(); ++k) {
-            word |= std::uint64_t{static_cast<unsigned char>(text[i * 8 + k])} << (k * 8);
-        }
-        to[i].store(word, relaxed);  // relaxed: published by the entry's state
-    }
-}
-
-/// How far behind the last sub-buffer a stray record may be stored. A writer takes the place of a
-/// record from the sub-buffer's commit word, which is shared. Whatever others have stored there,
-/// the offset is at most 64 KiB and 8 bytes, and no record is longer than a sub-buffer. So the hot
-/// path need not check the offset: its stores lie in the file, which is longer by this than its
-/// sub-buffers as long as it may grow, or in memory behind it that is mapped for nothing else.
-inline constexpr std::uint64_t stray_bytes = std::uint64_t{128} << 10;
-static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 
 /// The part of a process's entry that the kernel does not provide.
 struct process_identity {
@@ -78,98 +38,28 @@ struct process_identity {
 /// Other processes that may write to the file may store anything in it at any time. So each value
 /// read from it is checked before an address is made of it, each time anew, and no loop relies on
 /// it alone. Nothing helps against a file cut short: touching a page beyond its end raises SIGBUS.
-class trace_memory {
+class trace_memory : public opened_trace {
 public:
-    /// Makes or joins what the options ask for. Throws setup_error.
+    /// Throws setup_error.
     [[gnu::cold]] trace_memory(const recorder_options& options, const clock_functions& wanted)
-        : file_mode_(options.file_mode) {
-        {
-            name_buffer name;
-            name.expand(options.file);
-            path_.set(name.is_cut() ? options.file.c_str() : name.text);  // refused later
-        }
-        const bool joins = !path_.empty() && options.exists == if_exists::attach;
-        for (int i = 0; i < 8; ++i) {
-            if ((joins && join(wanted, options.any_owner)) || create(options, wanted)) {
-                present_.begin(ring().capacity, plan_, file_ ? &file_ : nullptr, stray_bytes);
-                readable_.enter(*this);
-                return;
-            }
-        }
-        fail_setup(path(), "cannot create the file", EEXIST);  // a link that leads nowhere
+        : opened_trace(options, wanted) {
+        present_.begin(*this, file() ? &file() : nullptr, stray_bytes);
+        readable_.enter(*this);
     }
-
     trace_memory(const trace_memory&) = delete;
     trace_memory& operator=(const trace_memory&) = delete;
-    /// If no other process has the file, it is then about as long as its contents.
-    ~trace_memory() {
-        life_.release();
-        memory_.reset();
-        file_.close_and(trim_file);
-    }
+    ~trace_memory() { life_.release(); }
 
-    [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
-    /// Empty for memory without a file.
-    [[nodiscard]] const char* path() const noexcept { return path_.c_str(); }
-    /// What an error is about.
-    [[nodiscard]] const char* subject() const noexcept {
-        return path_.empty() ? "memory" : path_.c_str();
-    }
-    [[nodiscard]] int descriptor() const noexcept { return file_.number(); }
-    [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
-    /// That of files that are made: recorder_options::file_mode.
-    [[nodiscard]] std::uint32_t file_mode() const noexcept { return file_mode_; }
-    [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
-
-    [[nodiscard]] layout::file_header& header() const noexcept {
-        return at<layout::file_header>(0);
-    }
-    [[nodiscard]] layout::ring_state& ring() const noexcept {
-        return at<layout::ring_state>(plan_.ring);
-    }
-    [[nodiscard]] layout::process_entry& process(std::uint32_t slot) const noexcept {
-        return at<layout::process_entry>(plan_.processes + slot * sizeof(layout::process_entry));
-    }
     /// A number for a new lane, never 0, which means none. After 2^32 lanes numbers repeat.
     [[nodiscard]] std::uint32_t new_lane_number() const noexcept {
         std::uint32_t number = 0;
         while (number == 0) number = ring().last_lane.fetch_add(1, relaxed) + 1;  // a counter
         return number;
     }
-    /// The gates of a page; of the first, if others have stored an impossible number.
-    [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
-        const std::uint64_t there = page < plan_.gate_count ? page : 0;
-        return at<gate_page>(plan_.gates + there * layout::format_page_bytes);
-    }
-    [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
-        return at<layout::lane_entry>(plan_.lanes + slot * sizeof(layout::lane_entry));
-    }
-    /// Row `row` of the totals: lanes first, then processes.
-    [[nodiscard]] shared_atomic<std::uint64_t>* totals(std::uint32_t row) const noexcept {
-        return plan_.totals_per_lane == 0
-                   ? nullptr
-                   : &at<shared_atomic<std::uint64_t>>(
-                         plan_.totals + std::uint64_t{row} * plan_.totals_per_lane * 8);
-    }
-    [[nodiscard]] layout::index_entry& index(std::uint64_t slot) const noexcept {
-        return at<layout::index_entry>(plan_.index + slot * sizeof(layout::index_entry));
-    }
-    [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
-        return at<sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes);
-    }
-
-    /// Sub-buffers that exist; never more than can be touched, whatever others store there.
+    /// Sub-buffers that exist; never more than can be touched, even if others store nonsense there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present_.now(); }
     [[nodiscard]] const extent& present() const noexcept { return present_; }
 
-    [[nodiscard]] std::uint64_t slot_number(const sub_buffer_header& sub) const noexcept {
-        const auto at = reinterpret_cast<const std::byte*>(&sub) - memory_.data();
-        return (static_cast<std::uint64_t>(at) - plan_.sub_buffers) / plan_.sub_buffer_bytes;
-    }
-
-    /// The file's clock; `snapshot` reads it together with the system's clocks. Signal-safe.
-    [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
-    [[nodiscard]] clock_snapshot snapshot() const noexcept { return clock_->snapshot(); }
     /// For how many ticks of the file's clock records are kept; 0: by the number of bytes alone.
     [[nodiscard]] std::uint64_t keep_ticks() const noexcept {
         constexpr std::uint64_t second = 1'000'000'000;
@@ -183,13 +73,9 @@ public:
 
     /// The process whose numbering of event types this one uses, and the gates that it obeys.
     [[nodiscard]] std::uint32_t root() const noexcept { return root_; }
-    [[nodiscard]] gate_page& own_gates() const noexcept { return gates(gate_page_); }
-    /// The dictionary's first byte.
-    [[nodiscard]] std::byte* dictionary() const noexcept {
-        return memory_.data() + plan_.dictionary;
-    }
+    [[nodiscard]] layout::gate_page& own_gates() const noexcept { return gates(gate_page_); }
 
-    /// Gives the program its numbering, and gates of its own: false if all are in use. For set-up,
+    /// Gives the program its numbering and a page of gates: false if all are in use. For set-up,
     /// by one process at a time.
     [[nodiscard, gnu::cold]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
         root_ = root;
@@ -221,7 +107,7 @@ public:
     [[nodiscard]] std::uint64_t overwritten_records() const noexcept {
         // relaxed, all: counters, each by itself
         std::uint64_t sum = ring().overwritten_records.load(relaxed);
-        for (std::uint32_t slot = 0; slot < plan_.lane_count; ++slot) {
+        for (std::uint32_t slot = 0; slot < plan().lane_count; ++slot) {
             sum += lane(slot).overwrote.load(relaxed);
         }
         return sum;
@@ -244,64 +130,7 @@ public:
                entry.image.load(relaxed) == image();
     }
 
-    /// Gives the sub-buffers up to `count`, and their index, memory of their own; and the file its
-    /// bytes behind them, for stray records. 0 or the error. Signal-safe.
-    [[nodiscard, gnu::noinline]] int provide(std::uint64_t from,
-                                             std::uint64_t count) const noexcept {
-        const std::uint64_t at = plan_.bytes_for(from);
-        const std::uint64_t bytes = plan_.bytes_for(count) - at;
-        const std::uint64_t end = least(at + bytes + stray_bytes, plan_.file_limit);
-        const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
-        const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
-        if (file_) {
-            const int error = file_.use([&](int fd) {
-                if (fd < 0) return EBADF;
-                if (const int failed = storage::allocate(fd, index_at, index_bytes)) return failed;
-                return storage::allocate(fd, at, end - at);
-            });
-            if (error != 0) return error;
-        }
-        return populate(from, count);
-    }
-    /// Takes the page faults of these sub-buffers and of their index. 0 or the error. Signal-safe.
-    [[nodiscard, gnu::noinline]] int populate(std::uint64_t from,
-                                              std::uint64_t count) const noexcept {
-        const auto pages = [this](std::uint64_t begin, std::uint64_t end) {
-            return memory_.populate(begin, end - begin);
-        };
-        const int error = pages(plan_.index + from * sizeof(layout::index_entry),
-                                plan_.index + count * sizeof(layout::index_entry));
-        return error != 0 ? error : pages(plan_.bytes_for(from), plan_.bytes_for(count));
-    }
-
-    /// Calls `what(descriptor)` with the file that locks are taken on, if it can be opened: the
-    /// trace file, or one in memory for locks alone. Signal-safe.
-    template <class What>
-    void on_locks(What&& what) const noexcept {
-        if (!locks()) return;
-        locks().use([&](int fd) {
-            if (fd >= 0) what(fd);
-        });
-    }
-
-    /// Whether a process has locked the byte; true if that cannot be told. Signal-safe.
-    [[nodiscard, gnu::noinline]] bool is_locked(std::uint64_t offset) const noexcept {
-        bool locked = true;
-        on_locks([&](int fd) { locked = storage::byte_is_locked(fd, offset); });
-        return locked;
-    }
-    /// Locks the byte for this process, if possible: `lock` says whether. Signal-safe.
-    [[gnu::noinline]] void take_lock(storage::life_lock& lock,
-                                     std::uint64_t offset) const noexcept {
-        on_locks([&](int fd) { static_cast<void>(lock.take(fd, locks().name(), offset)); });
-    }
-
 private:
-    template <class T>
-    [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
-        return *static_cast<T*>(static_cast<void*>(memory_.data() + offset));
-    }
-
     [[gnu::cold]] void enter(std::uint32_t slot, const process_identity& who, std::uint32_t parent,
                              storage::life_lock& life) const noexcept {
         auto& entry = process(slot);
@@ -327,7 +156,6 @@ private:
         entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     }
 
-    [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }
     /// A number that differs after an exec: the kernel gives each program sixteen random bytes.
     [[nodiscard]] static std::uint64_t image() noexcept {
         std::uint64_t word = 0;
@@ -338,15 +166,15 @@ private:
     }
 
     /// A page of gates that no living process obeys. A page of a program that is gone is opened;
-    /// one that was never used stays as whoever controls the recording left it. Programs are
-    /// entered under the lock of set-up, so that no two choose at once.
+    /// one that was never used keeps what a control has set. Programs are entered under the lock
+    /// of set-up, so that no two choose the same.
     [[nodiscard, gnu::noinline, gnu::cold]] bool free_gate_page(
         std::uint32_t self, std::uint32_t& page) const noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
-        for (page = 0; page < plan_.gate_count; ++page) {
+        for (page = 0; page < plan().gate_count; ++page) {
             bool used = false;
             bool taken = false;
-            for (std::uint32_t slot = 0; slot < plan_.process_count && !taken; ++slot) {
+            for (std::uint32_t slot = 0; slot < plan().process_count && !taken; ++slot) {
                 // order: process.look:A pairs with process.enter:B, process.leave:A,
                 // process.dead:A, process.return:A
                 const std::uint32_t state = process(slot).state.load(acquire);
@@ -364,21 +192,6 @@ private:
         return false;
     }
 
-    [[nodiscard, gnu::cold]] bool create(const recorder_options& options,
-                                         const clock_functions& wanted);
-    [[gnu::cold]] void open_new(const recorder_options& options, name_buffer& made);
-    [[nodiscard, gnu::cold]] setup_fault fill(const recorder_options& options,
-                                              const clock_functions& wanted);
-    [[gnu::cold]] void describe(const recorder_options& options,
-                                std::uint64_t first) const noexcept;
-    [[nodiscard, gnu::cold]] setup_fault give_name(const char* made,
-                                                   const recorder_options& options, bool& has_name);
-    [[nodiscard, gnu::cold]] setup_fault replace_old(const char* made) const;
-    [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
-    [[gnu::cold]] void plan_of_file(std::uint64_t bytes);
-    [[nodiscard, gnu::cold]] std::uint64_t check_joined(const clock_functions& wanted);
-    [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
-
     /// What readers in this program know of the mapping.
     struct readable : layout::mapped_trace {
         const trace_memory* of = nullptr;
@@ -387,25 +200,18 @@ private:
             of = &memory;
             bytes = [](const layout::mapped_trace& self) noexcept {
                 const trace_memory& it = *static_cast<const readable&>(self).of;
-                return it.plan_.bytes_for(it.capacity());
+                return it.plan().bytes_for(it.capacity());
             };
             layout::mapped_traces::enter(memory.base(), *this);
         }
         ~readable() { layout::mapped_traces::leave(*this); }
     };
 
-    owned_text path_{};
-    kept_file file_{};
-    kept_file signs_{};  ///< an empty file for locks, where there is no trace file
-    storage::mapping memory_{};
     mutable storage::life_lock life_{};  ///< of this process, on its byte
     std::uint32_t root_ = 0;
     std::uint32_t gate_page_ = 0;
-    std::uint32_t file_mode_ = 0600;
-    layout::plan plan_{};
     extent present_{};
     readable readable_{};  // after what it refers to
-    const clock_functions* clock_ = nullptr;
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -17,12 +17,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
@@ -123,33 +125,24 @@ public:
     /// Begins the lane with the claimed entry number `slot`, without a sub-buffer. Constant time.
     [[gnu::cold]] void begin_lane(lane_state& lane, layout::lane_entry& entry, std::uint32_t slot,
                                   std::uint32_t ring) noexcept {
-        const std::uint32_t number = memory_.new_lane_number();
         const thread_node& node = node_around(lane);
         const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
         char name[16] = {};
         if (!is_other) ::prctl(PR_GET_NAME, name);
-        // relaxed, to the end: published by the state (the number: by the fence); then own words
-        entry.number.store(number, relaxed);
-        // A thread that sees any word of the new lane and looks again sees its number.
-        // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A,
-        // drain.find:A
-        thread_fence(release);
-        entry.process.store(process_of(lane), relaxed);
+        // relaxed, to the end: the thread's own
+        for (std::size_t i = 0; is_other && i < 2; ++i) {
+            const std::uint64_t word = node.name[i].load(relaxed);
+            std::memcpy(name + i * sizeof word, &word, sizeof word);
+        }
         const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
-        entry.thread.store(thread, relaxed);
-        entry.depth.store(depth_of(lane), relaxed);
-        entry.writer.store(layout::writer_word(thread, depth_of(lane)), relaxed);
-        entry.handed_on.store(0, relaxed);
-        entry.ring.store(rings_.number(ring), relaxed);
-        entry.cpu.store(0, relaxed);
-        entry.began.store(memory_.now(), relaxed);
-        layout::begin_counts(entry);
-        store_text(entry.name, name);
-        for (std::size_t i = 0; is_other && i < 2; ++i)
-            entry.name[i].store(node.name[i].load(relaxed), relaxed);
-        // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
-        // drain.lane:B, lane.claim:C
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+        impl::begin_lane(entry, {memory_.new_lane_number(),
+                                 process_of(lane),
+                                 thread,
+                                 depth_of(lane),
+                                 0,
+                                 rings_.number(ring),
+                                 memory_.now(),
+                                 {name, sizeof name}});
         lane.entry.store(&entry, relaxed);
         lane.totals.store(memory_.totals(slot), relaxed);
         lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
@@ -285,7 +278,7 @@ public:
             }
             for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
                 layout::lane_entry& entry = memory_.lane(i);
-                // order: lane.find:A pairs with lane.enter:A, here.enter:A
+                // order: lane.find:A pairs with lane.enter:A
                 if (entry.state.load(acquire) ==
                         static_cast<std::uint32_t>(layout::presence::live) &&
                     entry.process.load(relaxed) == slot) {      // relaxed: after the state

@@ -172,7 +172,7 @@ private:
     /// session.
     [[gnu::cold]] void reclaim_dead_session() const noexcept {
         const undisturbed scope;
-        const trace_bytes trace{memory_.base(), memory_.plan(), &memory_.present()};
+        const trace_bytes trace{memory_, &memory_.present()};
         const auto look = [&](int fd) {
             const std::uint64_t owner =
                 trace.ring().session_owner.load(relaxed);  // relaxed: a look

@@ -13,15 +13,17 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/view.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 
 class dictionary : public layout::dictionary_entries {
 public:
     explicit dictionary(const trace_memory& in) noexcept
-        : layout::dictionary_entries{in.dictionary(), in.plan().dictionary_bytes}, in_(in) {}
+        : layout::dictionary_entries(in.types()), in_(in) {}
 
     /// What `id` means in numbering `root`: nothing, this type, or another.
     enum class binding { none, same, other };

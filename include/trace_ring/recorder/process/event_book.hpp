@@ -64,25 +64,18 @@ public:
         // relaxed: each that was pushed publishes those below it, too
         for (; t != nullptr; t = t->next.load(relaxed)) {
             if (!matches_glob(glob, t->description.name)) continue;
-            set(memory_.own_gates().gates[t->id], layout::gate_event_off, !on);
+            layout::set_gate(memory_.own_gates().gates[t->id], layout::gate_event_off, !on);
             ++changed;
         }
         return changed;
     }
     /// Shuts the gates of all types, or lifts that.
     [[gnu::cold]] void shut(bool now) const noexcept {
-        for (auto& gate : memory_.own_gates().gates) set(gate, layout::gate_recorder_off, now);
+        for (auto& gate : memory_.own_gates().gates)
+            layout::set_gate(gate, layout::gate_recorder_off, now);
     }
 
 private:
-    static void set(shared_atomic<std::uint8_t>& gate, layout::gate_bits bit, bool on) noexcept {
-        // relaxed, to the end: a gate is advice that takes effect soon
-        if (on) {
-            gate.fetch_or(bit, relaxed);
-        } else {
-            gate.fetch_and(static_cast<std::uint8_t>(~bit), relaxed);
-        }
-    }
     /// Whether it was known already.
     [[nodiscard]] bool know(const type_node& node) noexcept {
         const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
@@ -92,7 +85,7 @@ private:
     /// Shuts, and counts, a type without room in the dictionary: its records could not be read.
     void refuse(const type_node& node) const noexcept {
         memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
-        set(memory_.own_gates().gates[node.id], layout::gate_no_event, true);
+        layout::set_gate(memory_.own_gates().gates[node.id], layout::gate_no_event, true);
     }
 
     const trace_memory& memory_;

@@ -18,11 +18,7 @@ namespace trace_ring::inline v1::impl {
 class lanes_by_thread;
 struct cold_path;
 
-/// A gate for each event, by its id.
-struct gate_page {
-    shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
-};
-static_assert(sizeof(gate_page) == layout::format_page_bytes);
+using layout::gate_page;
 
 /// The distance from here to a recorder's gates. It is zero in static storage before the recorder's
 /// constructor has run and after its destructor, and then the bytes from here on are taken for

@@ -27,7 +27,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 
@@ -49,11 +49,9 @@ public:
         const std::uint64_t capacity = memory_.capacity();
         if (storage::exceeds_file_limit(0, plan.bytes_for(capacity))) return EFBIG;
         // Lanes before sub-buffers: a lane then never claims more records than were copied.
-        if (const int error = copy(8, plan.dictionary - 8)) return error;
-        const std::uint64_t clock_bytes = plan.clock_count * sizeof(layout::clock_entry);
-        if (const int error = copy_marked(plan.clocks, clock_bytes, sizeof(layout::clock_entry))) {
+        if (const int error = copy(8, plan.dictionary)) return error;
+        if (const int error = copy(plan.clocks, plan.clock_at(plan.clock_count), true))
             return error;
-        }
         for (std::uint64_t slot = 0; slot < capacity; ++slot) {
             bool copied = false;
             if (const int error = copy_slot(slot, no_position, copied)) return error;
@@ -61,66 +59,52 @@ public:
         for (std::uint64_t slot = 0; slot < capacity; ++slot) {
             if (const int error = complete_before(slot, capacity)) return error;
         }
-        if (const int error = copy(plan.dictionary, plan.dictionary_bytes)) return error;
-        if (const int error =
-                copy(plan.processes, plan.process_count * sizeof(layout::process_entry))) {
+        if (const int error = copy(plan.dictionary, plan.dictionary + plan.dictionary_bytes))
             return error;
-        }
+        if (const int error = copy(plan.processes, plan.process_at(plan.process_count)))
+            return error;
         if (const int error = add_new_lanes()) return error;
         const std::uint64_t capacity_at = plan.ring + offsetof(layout::ring_state, capacity);
-        if (const int error = write_at(to_, &capacity, sizeof capacity, capacity_at)) return error;
+        if (const int error = write(capacity, capacity_at)) return error;
         const auto size = static_cast<off64_t>(plan.bytes_for(capacity));
         if (uninterrupted([&] { return ::ftruncate64(to_, size); }) != 0) return errno;
-        const std::uint64_t magic = layout::file_magic;  // last: until then it is no trace file
-        return write_at(to_, &magic, sizeof magic, 0);
+        return write(layout::file_magic, 0);  // last: until then it is no trace file
     }
 
 private:
-    /// Copies shared words through a buffer on the stack, in ascending order: words behind an
-    /// entry's mark are then those that the mark publishes.
-    [[nodiscard, gnu::cold]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
+    [[nodiscard, gnu::cold]] int write(std::uint64_t word, std::uint64_t at) const noexcept {
+        return write_at(to_, &word, sizeof word, at);
+    }
+    /// Copies the shared words up to `end` through a buffer on the stack, in ascending order: words
+    /// behind an entry's mark are then those that the mark publishes. `clocks`: of entries whose
+    /// mark, the first word, says when they are being replaced; the mark is then copied as 0, no
+    /// entry.
+    [[nodiscard, gnu::cold]] int copy(std::uint64_t at, std::uint64_t end,
+                                      bool clocks = false) const noexcept {
         std::uint64_t words[128];
-        while (bytes != 0) {
-            const auto part = as_size(bytes < sizeof words ? bytes : sizeof words);
+        while (at != end) {
+            const auto part = as_size(end - at < sizeof words ? end - at : sizeof words);
+            const std::byte* const from = memory_.base() + at;
             for (std::size_t i = 0; i < part / 8; ++i) {
+                // order: snapshot.mark:A pairs with clocks.write:B
                 // order: snapshot.copy:A pairs with dictionary.write:A, dictionary.write:B
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
                 // lane.written:B, lane.release:A, lane.release:B, lane.release:C, lane.release:D,
                 // lane.dead:A, lane.free:A, process.return:A
-                // order: snapshot.copy:C pairs with here.enter:A, here.written:A, here.enter:B,
-                // here.leave:B, here.written:B, here.leave:A, lane.written:C, here.newest:A
-                words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
-            }
-            if (const int error = write_at(to_, words, part, at)) return error;
-            at += part;
-            bytes -= part;
-        }
-        return 0;
-    }
-
-    /// The same for entries of `stride` bytes whose first word, the mark, says when they are being
-    /// replaced: the mark is then copied as 0, no entry.
-    [[nodiscard, gnu::cold]] int copy_marked(std::uint64_t at, std::uint64_t bytes,
-                                             std::size_t stride) noexcept {
-        std::uint64_t words[128];
-        while (bytes != 0) {
-            const auto part = as_size(bytes < sizeof words ? bytes : sizeof words);
-            const std::byte* const from = memory_.base() + at;
-            for (std::size_t i = 0; i < part / 8; ++i) {
-                // order: snapshot.mark:A pairs with clocks.write:B
+                // order: snapshot.copy:C pairs with here.written:A, here.leave:B,
+                // here.written:B, here.leave:A, lane.written:C, here.newest:A
                 words[i] = word_at<std::uint64_t>(from, i * 8).load(acquire);
             }
             // order: snapshot.mark:B pairs with clocks.write:A
             thread_fence(acquire);
-            for (std::size_t mark = 0; mark < part; mark += stride) {
+            for (std::size_t mark = 0; clocks && mark < part; mark += sizeof(layout::clock_entry)) {
                 // relaxed: ordered by the fence above
                 const std::uint64_t now = word_at<std::uint64_t>(from, mark).load(relaxed);
                 if (now != words[mark / 8]) words[mark / 8] = 0;
             }
             if (const int error = write_at(to_, words, part, at)) return error;
             at += part;
-            bytes -= part;
         }
         return 0;
     }
@@ -148,12 +132,10 @@ private:
             const std::uint64_t about[] = {taken.state.pos, words[3], words[5],
                                            taken.lane | taken.state.pos << 32};
             static_assert(sizeof about == sizeof(layout::index_entry));
-            if (const int error = write_at(to_, about, sizeof about,
-                                           memory_.plan().index + slot * sizeof about)) {
+            const layout::plan& plan = memory_.plan();
+            if (const int error = write_at(to_, about, sizeof about, plan.index_at(slot)))
                 return error;
-            }
-            return write_at(to_, words.data(), taken.bytes,
-                            memory_.plan().sub_buffers + slot * memory_.plan().sub_buffer_bytes);
+            return write_at(to_, words.data(), taken.bytes, plan.bytes_for(slot));
         }
         return 0;  // overwritten four times running: a gap that the positions show
     }
@@ -197,19 +179,16 @@ private:
     /// as one that was not closed. 0 or the error.
     [[nodiscard, gnu::cold]] int leave_open(std::uint64_t slot) noexcept {
         const layout::plan& plan = memory_.plan();
-        const std::uint64_t none = 0;
         const std::uint64_t end_at = plan.bytes_for(slot) + offsetof(sub_buffer_header, end_time);
-        if (const int error = write_at(to_, &none, sizeof none, end_at)) return error;
-        const std::uint64_t index_at = plan.index + slot * sizeof(layout::index_entry) +
-                                       offsetof(layout::index_entry, last_time);
-        return write_at(to_, &none, sizeof none, index_at);
+        if (const int error = write(0, end_at)) return error;
+        return write(0, plan.index_at(slot) + offsetof(layout::index_entry, last_time));
     }
 
     /// Adds lanes that began while the sub-buffers were copied; how much they wrote is not known.
     [[nodiscard, gnu::cold]] int add_new_lanes() noexcept {
         const layout::plan& plan = memory_.plan();
         for (std::uint32_t slot = 0; slot < plan.lane_count; ++slot) {
-            const std::uint64_t at = plan.lanes + slot * sizeof(layout::lane_entry);
+            const std::uint64_t at = plan.lane_at(slot);
             struct {
                 std::uint32_t number = 0;
                 std::uint32_t state = 0;
@@ -221,10 +200,9 @@ private:
             // relaxed: after what was copied, of which some may be that lane's already
             const std::uint32_t number = memory_.lane(slot).number.load(relaxed);
             if (number == copied.number && copied.state != preparing) continue;
-            if (const int error = copy(at, sizeof(layout::lane_entry))) return error;
-            const std::uint64_t unknown = 0;
-            const std::uint64_t written_at = at + offsetof(layout::lane_entry, written);
-            if (const int error = write_at(to_, &unknown, sizeof unknown, written_at)) return error;
+            if (const int error = copy(at, plan.lane_at(slot + 1ULL))) return error;
+            if (const int error = write(0, at + offsetof(layout::lane_entry, written)))
+                return error;
         }
         return 0;
     }

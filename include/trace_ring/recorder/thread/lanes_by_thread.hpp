@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <trace_ring/recorder/clock/readings.hpp>
+#include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/adoption.hpp>

@@ -40,7 +40,7 @@
 #include <string>
 
 #include <trace_ring/bounds.hpp>
-#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
@@ -57,8 +57,8 @@ namespace trace_ring::inline v1::impl {
     const std::uint32_t space = storage::pid_namespace();
     for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
         layout::process_entry entry{};
-        const std::uint64_t at = plan.processes + slot * sizeof entry;
-        if (::pread64(fd, static_cast<void*>(&entry), sizeof entry, static_cast<off64_t>(at)) !=
+        const auto at = static_cast<off64_t>(plan.process_at(slot));
+        if (::pread64(fd, static_cast<void*>(&entry), sizeof entry, at) !=
             static_cast<ssize_t>(sizeof entry)) {
             return false;
         }
@@ -140,7 +140,8 @@ public:
         if (!memory) return errno;
         // It may have been another process's until a moment ago.
         if (storage::file_bytes(fd) != bytes || present == 0 || is_trimmed(fd)) return EBUSY;
-        const used_parts used(memory.data(), plan, present);
+        const layout::view trace(memory.data(), plan);
+        const used_parts used(trace, present);
         const layout::plan fresh = used.least_plan();
         const std::uint64_t cut = plan.bytes_for(used.sub_buffers);
         constexpr std::uint64_t most_to_copy = std::uint64_t{32} << 20;
@@ -231,20 +232,18 @@ private:
     const std::uint64_t bytes = storage::file_bytes(fd);
     const auto memory = storage::mapping::try_of_file(fd, bytes);
     if (!memory) return storage::mapping::fault(bytes);
-    layout::plan plan;
-    if (const auto fault = layout::check_layout(memory.data(), bytes, plan))
+    layout::view trace;
+    if (const auto fault = trace.open(memory.data(), bytes))
         return fault_at(fault.offset, fault.what);
+    const layout::plan& plan = trace.plan();
     const lone_file locked(fd, plan);
     if (!locked || !is_trimmed(fd) || storage::file_bytes(fd) != bytes) {
         busy = true;
         return {};
     }
-    const void* const start = memory.data();
-    const void* const state = memory.data() + plan.ring;
-    const auto& header = *static_cast<const layout::file_header*>(start);
-    const auto& ring = *static_cast<const layout::ring_state*>(state);
+    const layout::file_header& header = trace.header();
     // relaxed, to the end: nobody writes
-    const std::uint64_t used = ring.capacity.load(relaxed);
+    const std::uint64_t used = trace.ring().capacity.load(relaxed);
     const std::uint64_t capacity = header.whole_capacity.load(relaxed);
     layout::plan whole = plan;
     whole.sub_buffer_limit = header.whole_limit.load(relaxed);
@@ -272,8 +271,7 @@ private:
         whole = layout::lay_out(whole, layout::round_up(end, layout::format_page_bytes));
     }
     const std::uint64_t length = least(whole.bytes_for(capacity) + behind, whole.file_limit);
-    const std::uint64_t index_bytes = capacity * sizeof(layout::index_entry);
-    int error = storage::allocate(fd, whole.ring, whole.index + index_bytes - whole.ring);
+    int error = storage::allocate(fd, whole.ring, whole.index_at(capacity) - whole.ring);
     if (error == 0) error = storage::allocate(fd, whole.sub_buffers, length - whole.sub_buffers);
     relayout copy(memory.data(), plan, whole, fd);
     if (error == 0 && has_tables) {

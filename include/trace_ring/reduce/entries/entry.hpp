@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -413,9 +413,8 @@ private:
         // Damaged, or of a lane that the table lacks, by damage or because the lane is long gone:
         // the index may know better.
         found other;
-        std::uint64_t entry[index_rows::row_words] = {};
-        (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
-                               sizeof entry);
+        layout::index_entry entry{};
+        (void)in_.bytes().read(in_.plan().index_at(slot), static_cast<void*>(&entry), sizeof entry);
         const bool known = by_index(index_rows::row_of(entry), slot, other);
         if (link.fault == link_fault::none) {
             const auto* named = known && other.link.pos == link.pos && other.lane != out.lane

@@ -26,24 +26,21 @@ class index_rows {
 public:
     /// Copies the entries of `count` slots from `slot` on; entries beyond the file's end are zero.
     void read(const tables& in, std::uint64_t slot, std::size_t count) {
-        constexpr std::size_t bytes = sizeof(layout::index_entry);
-        words_.read(in.bytes(), in.plan().index + slot * bytes, count * bytes);
+        rows_.read(in.bytes(), in.plan().index_at(slot), count);
     }
     /// False: the entry was being written.
     [[nodiscard]] bool get(std::size_t i, index_row& out) const noexcept {
-        const std::size_t at = i * row_words;
-        out = row_of(std::span(words_.first).subspan(at, row_words));
-        return words_.first[at] == words_.again[at];
+        out = row_of(rows_.first()[i]);
+        return out.pos == rows_.again()[i].pos.load(relaxed);  // relaxed: a copy
     }
-
-    static constexpr std::size_t row_words = sizeof(layout::index_entry) / 8;
-
-    [[nodiscard]] static index_row row_of(std::span<const std::uint64_t> words) noexcept {
-        return {words[0], words[1], words[2], static_cast<std::uint32_t>(words[3])};
+    [[nodiscard]] static index_row row_of(const layout::index_entry& copy) noexcept {
+        // relaxed, all: nobody writes it
+        return {copy.pos.load(relaxed), copy.first_time.load(relaxed), copy.last_time.load(relaxed),
+                copy.lane.load(relaxed)};
     }
 
 private:
-    read_twice words_{};
+    read_twice<layout::index_entry> rows_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -21,6 +21,8 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/dictionary.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/reduce/tables/packing.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
@@ -52,82 +54,78 @@ public:
         return id < only_.size() && only_[id].families == 1 ? only_[id].type : nullptr;
     }
 
-    /// Reads the dictionary, which lies at `offset` in the file, and adds the entries that are new
-    /// since the last call. Bad entries are added to `damages`. Linear in its bytes.
-    void add(std::span<const std::uint64_t> words, std::uint64_t offset,
+    /// Reads a copy of the dictionary, which lies at `offset` in the file, and adds the entries
+    /// that are new since the last call. Bad entries are added to `damages`. Linear in its bytes.
+    void add(const layout::dictionary_entries& all, std::uint64_t offset,
              std::uint32_t process_count, std::uint32_t totals_per_lane,
              std::vector<damage>& damages) {
-        constexpr std::size_t unit_words = layout::dictionary_unit / 8;
-        const std::size_t units = words.size() / unit_words;
-        if (seen_.size() < units) seen_.resize(units);
+        const auto unit_of = [](std::uint64_t at) { return as_size(at / layout::dictionary_unit); };
+        if (seen_.size() < unit_of(all.size)) seen_.resize(unit_of(all.size));
         const std::size_t before = types_.size();
-        std::vector<std::size_t> aliases;
+        std::vector<entry_reader> aliases;
         bool in_step = true;  // after a sound entry, not inside one that was never finished
-        for (std::size_t unit = 0; unit < units;) {
-            entry_reader entry{
-                {words.subspan(unit * unit_words), offset + unit * layout::dictionary_unit}};
-            const auto magic = entry.get<std::uint32_t>(offsetof(layout::type_entry, magic));
-            if (magic != layout::type_magic && magic != layout::alias_magic &&
-                magic != layout::free_magic) {
-                // Zero: not used yet, or claimed by a writer that died before it was done. In the
-                // second case any part of the entry may follow, and is skipped.
-                if (magic != 0 && in_step && seen_[unit].hash != 1) {
-                    seen_[unit] = {1, nullptr};
-                    damages.push_back({entry.table, "not an entry of the dictionary"});
-                }
-                in_step = false;
-                ++unit;
-                continue;
+        for (auto each = all.entries(); each.step(); in_step = each.bytes != 0) {
+            const entry_reader entry{all, offset, each.at, each.bytes};
+            auto& before_this = seen_[unit_of(each.at)];
+            // Zero: not used yet, or claimed by a writer that died before it was done. In the
+            // second case any part of the entry may follow, and is skipped.
+            if (!each.is_entry() && each.magic != 0 && in_step && before_this.hash != 1) {
+                before_this = {1, nullptr};
+                damages.push_back({offset + each.at, "not an entry of the dictionary"});
             }
-            const std::size_t length =
-                std::max<std::size_t>(entry.sane_bytes() / layout::dictionary_unit, 1);
-            in_step = entry.sane_bytes() != 0;
+            if (each.magic == layout::alias_magic) aliases.push_back(entry);
+            if (each.magic != layout::type_magic) continue;
             // Another entry may have taken the place of one that nothing refers to any more.
-            const std::uint64_t hash = entry.hash(length * unit_words);
-            if (magic == layout::alias_magic) aliases.push_back(unit);
-            if (magic == layout::type_magic && hash != seen_[unit].hash) {
-                event_type type;
-                const damage fault = entry.parse(type, process_count, totals_per_lane);
-                if (fault.what.empty()) {
-                    if (const damage odd = entry.parse_names(type); !odd.what.empty()) {
-                        damages.push_back(odd);
-                    }
-                    seen_[unit] = {hash, &keep(std::move(type))};
-                } else {
-                    seen_[unit] = {hash, nullptr};
-                    damages.push_back(fault);
+            const std::uint64_t hash = entry.hash();
+            if (hash == before_this.hash) continue;
+            event_type type;
+            const damage fault = entry.parse(type, process_count, totals_per_lane);
+            if (fault.what.empty()) {
+                if (const damage odd = entry.parse_names(type); !odd.what.empty()) {
+                    damages.push_back(odd);
                 }
+                before_this = {hash, &keep(std::move(type))};
+            } else {
+                before_this = {hash, nullptr};
+                damages.push_back(fault);
             }
-            unit += length;
         }
-        for (const std::size_t unit : aliases) {
-            const entry_reader entry{
-                {words.subspan(unit * unit_words), offset + unit * layout::dictionary_unit}};
-            const std::uint64_t hash = entry.hash(unit_words);
-            if (hash == seen_[unit].hash) continue;
-            seen_[unit] = {hash, nullptr};
+        for (const entry_reader& entry : aliases) {
+            auto& before_this = seen_[unit_of(entry.at)];
+            const std::uint64_t hash = entry.hash();
+            if (hash == before_this.hash) continue;
+            before_this = {hash, nullptr};
             add_aliases(entry, process_count, damages);
         }
         if (types_.size() != before) rehash();
     }
 
 private:
-    /// One entry, from its first byte to the dictionary's end.
-    struct entry_reader : table_row {
-        /// `length` bytes, whatever they are.
-        [[nodiscard]] std::string name(std::size_t field, std::size_t length) const {
-            return {reinterpret_cast<const char*>(words.data()) + field, length};
-        }
-        /// Bytes of the whole entry; 0 if the stated number is impossible.
-        [[nodiscard]] std::uint32_t sane_bytes() const noexcept {
-            const auto bytes = get<std::uint32_t>(offsetof(layout::type_entry, bytes));
-            return bytes % layout::dictionary_unit == 0 && bytes <= words.size() * 8 ? bytes : 0;
-        }
+    /// One entry of the copy.
+    struct entry_reader {
+        layout::dictionary_entries all;
+        std::uint64_t dictionary;  ///< where it lies in the file
+        std::uint64_t at;          ///< where the entry lies in it
+        std::uint64_t bytes;       ///< of the entry; 0 if the stated number is impossible
 
-        /// A hash of its first `count` words: never 0 or 1.
-        [[nodiscard]] std::uint64_t hash(std::size_t count) const noexcept {
+        /// Where a field lies in the file.
+        template <class Field>
+        [[nodiscard]] std::uint64_t offset(const Field& field) const noexcept {
+            return dictionary + static_cast<std::uint64_t>(
+                                    reinterpret_cast<const std::byte*>(&field) - all.base);
+        }
+        /// `length` bytes of any kind.
+        [[nodiscard]] std::string name(std::uint64_t from, std::size_t length) const {
+            return {reinterpret_cast<const char*>(all.base) + at + from, length};
+        }
+        [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
+            return {reinterpret_cast<const std::uint64_t*>(all.base + at),
+                    as_size((std::max)(bytes, std::uint64_t{layout::dictionary_unit}) / 8)};
+        }
+        /// A hash of its words: never 0 or 1.
+        [[nodiscard]] std::uint64_t hash() const noexcept {
             std::uint64_t sum = 0;
-            for (const std::uint64_t word : words.first((std::min)(count, words.size()))) {
+            for (const std::uint64_t word : words()) {
                 sum = (sum ^ word) * 0x9E3779B97F4A7C15U;
                 sum ^= sum >> 29;
             }
@@ -136,91 +134,88 @@ private:
 
         struct check {
             bool wrong;
-            std::size_t at;
+            std::uint64_t offset;
             const char* what;
         };
         /// The first that is wrong, as damage.
-        [[nodiscard]] damage first_wrong(std::initializer_list<check> all) const {
-            for (const check& each : all) {
-                if (each.wrong) return {offset(each.at), each.what};
+        [[nodiscard]] static damage first_wrong(std::initializer_list<check> all_checks) {
+            for (const check& each : all_checks) {
+                if (each.wrong) return {each.offset, each.what};
             }
             return {};
         }
         [[nodiscard]] damage parse(event_type& type, std::uint32_t process_count,
                                    std::uint32_t totals_per_lane) const {
-            using layout::type_entry;
-            const std::uint32_t bytes = sane_bytes();
-            std::uint8_t kind = 0, total = 0;
-            std::uint16_t count = 0, name_bytes = 0;
-            std::uint64_t flows = 0;
-            read(offsetof(type_entry, root), type.root, offsetof(type_entry, id), type.id,
-                 offsetof(type_entry, kind), kind, offsetof(type_entry, total), total,
-                 offsetof(type_entry, fixed_bytes), type.fixed_bytes, offsetof(type_entry, fields),
-                 count, offsetof(type_entry, name_bytes), name_bytes,
-                 offsetof(type_entry, flow_fields), flows);
-            const std::size_t fields_end = sizeof(type_entry) + count * sizeof(layout::field_entry);
+            const layout::type_entry& entry = all.type_at(at);
+            // relaxed: a copy
+            const auto get = [](const auto& word) { return word.load(relaxed); };
+            const std::uint8_t kind = get(entry.kind), total = get(entry.total);
+            const std::uint16_t count = get(entry.fields), name_bytes = get(entry.name_bytes);
+            const std::uint64_t flows = get(entry.flow_fields);
+            type.root = get(entry.root);
+            type.id = get(entry.id);
+            type.fixed_bytes = get(entry.fixed_bytes);
+            const std::size_t fields_end = sizeof entry + count * sizeof(layout::field_entry);
             damage wrong = first_wrong({
-                {bytes == 0, offsetof(type_entry, bytes), "impossible length of an event type"},
-                {type.root >= process_count, offsetof(type_entry, root),
-                 "an event type of no process"},
+                {bytes == 0, offset(entry.bytes), "impossible length of an event type"},
+                {type.root >= process_count, offset(entry.root), "an event type of no process"},
                 {type.id == record_word::time_id || type.id > layout::max_event_id,
-                 offsetof(type_entry, id), "impossible number of an event type"},
-                {kind > static_cast<std::uint8_t>(event_kind::counter), offsetof(type_entry, kind),
+                 offset(entry.id), "impossible number of an event type"},
+                {kind > static_cast<std::uint8_t>(event_kind::counter), offset(entry.kind),
                  "an event type of no known kind"},
-                {total > totals_per_lane, offsetof(type_entry, total),
+                {total > totals_per_lane, offset(entry.total),
                  "an event type with an impossible total"},
                 {type.fixed_bytes > max_sub_buffer_bytes || type.fixed_bytes % 8 != 0,
-                 offsetof(type_entry, fixed_bytes), "an event type of impossible size"},
-                {fields_end > bytes, offsetof(type_entry, fields),
-                 "an event type with too many fields"},
-                {name_bytes == 0 || name_bytes > bytes - fields_end,
-                 offsetof(type_entry, name_bytes), "impossible length of an event type's name"},
-                {count < most_flow_fields && flows >> count != 0, offsetof(type_entry, flow_fields),
+                 offset(entry.fixed_bytes), "an event type of impossible size"},
+                {fields_end > bytes, offset(entry.fields), "an event type with too many fields"},
+                {name_bytes == 0 || name_bytes > bytes - fields_end, offset(entry.name_bytes),
+                 "impossible length of an event type's name"},
+                {count < most_flow_fields && flows >> count != 0, offset(entry.flow_fields),
                  "a flow that is no field"},
             });
             if (!wrong.what.empty()) return wrong;
-            type.offset = table;
+            type.offset = dictionary + at;
             type.kind = static_cast<event_kind>(kind);
             if (total != 0) type.total = total - 1U;
             type.name = name(fields_end, name_bytes);
             std::size_t name_at = fields_end + name_bytes;
             type.fields.reserve(count);
             for (std::size_t i = 0; i < count && wrong.what.empty(); ++i) {
-                wrong = parse_field(type, i, flows, bytes, name_at);
+                wrong = parse_field(type, i, flows, name_at);
             }
             return wrong;
         }
         [[nodiscard]] damage parse_field(event_type& type, std::size_t i, std::uint64_t flows,
-                                         std::size_t bytes, std::size_t& name_at) const {
-            using layout::field_entry;
-            const std::size_t at = sizeof(layout::type_entry) + i * sizeof(field_entry);
+                                         std::size_t& name_at) const {
+            const layout::field_entry& entry = all.field_at(at, i);
+            // relaxed: a copy
+            const auto get = [](const auto& word) { return word.load(relaxed); };
+            const std::uint16_t length = get(entry.name_bytes);
+            const auto form =
+                static_cast<std::uint8_t>(get(entry.form) & ~layout::field_entry::result);
             field_info field;
-            std::uint8_t kind = 0, form = 0;
-            std::uint16_t length = 0;
-            read(at + offsetof(field_entry, type), kind, at + offsetof(field_entry, form), form,
-                 at + offsetof(field_entry, count), field.count, at + offsetof(field_entry, offset),
-                 field.offset, at + offsetof(field_entry, name_bytes), length);
-            field.type = static_cast<field_type>(kind);
-            field.result = (form & field_entry::result) != 0;
-            form = static_cast<std::uint8_t>(form & ~field_entry::result);
+            field.count = get(entry.count);
+            field.offset = get(entry.offset);
+            field.type = static_cast<field_type>(get(entry.type));
+            field.result = (get(entry.form) & layout::field_entry::result) != 0;
             field.form = static_cast<field_form>(form);
             field.flow = i < most_flow_fields && (flows >> i & 1U) != 0;
             const std::size_t size = field.variable() ? 2 : size_of(field.type);
             const std::size_t end = field.offset + size * (field.variable() ? 1U : field.count);
             damage wrong = first_wrong({
                 {size_of(field.type) == 0 || form > static_cast<std::uint8_t>(field_form::variable),
-                 at, "a field of no known type"},
-                {field.form == field_form::scalar && field.count != 1,
-                 at + offsetof(field_entry, count), "a field with a wrong count"},
+                 offset(entry), "a field of no known type"},
+                {field.form == field_form::scalar && field.count != 1, offset(entry.count),
+                 "a field with a wrong count"},
                 {(size != 0 && field.offset % size != 0) ||
                      end > (field.result ? max_sub_buffer_bytes : type.fixed_bytes),
-                 at + offsetof(field_entry, offset), "a field outside its event's records"},
+                 offset(entry.offset), "a field outside its event's records"},
                 {field.result ? type.kind != event_kind::span
                               : !type.fields.empty() && type.fields.back().result,
-                 at + offsetof(field_entry, form), "a result in the wrong place"},
+                 offset(entry.form), "a result in the wrong place"},
                 {field.flow && (field.type != field_type::u64 || field.variable()),
-                 offsetof(layout::type_entry, flow_fields), "a flow that is no number"},
-                {length > bytes - name_at, at + offsetof(field_entry, name_bytes),
+                 offset(all.type_at(at).flow_fields), "a flow that is no number"},
+                {length > bytes - name_at, offset(entry.name_bytes),
                  "impossible length of a field's name"},
             });
             if (!wrong.what.empty()) return wrong;
@@ -233,20 +228,20 @@ private:
         /// Reads the units and the names of values of a parsed entry. Those that make no sense are
         /// left out.
         [[nodiscard]] damage parse_names(event_type& type) const {
-            std::size_t at = sizeof(layout::type_entry) +
-                             sizeof(layout::field_entry) * type.fields.size() + type.name.size();
-            for (const auto& field : type.fields) at += field.name.size();
-            at = as_size(layout::round_up(at, 8));
-            const std::size_t bytes = sane_bytes();
-            if (at >= bytes) return {};
-            auto rest = words.first(bytes / 8).subspan(at / 8);
+            std::size_t end = sizeof(layout::type_entry) +
+                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
+            for (const auto& field : type.fields) end += field.name.size();
+            end = as_size(layout::round_up(end, 8));
+            if (end >= bytes) return {};
+            auto rest = words().subspan(end / 8);
+            const std::uint64_t place = dictionary + at + end;
             if (!impl::read_units(rest, type.fields))
-                return {offset(at), "impossible units of durations"};
+                return {place, "impossible units of durations"};
             if (rest.empty() || static_cast<std::uint32_t>(rest[0]) != names_magic) return {};
             const bool sound = impl::read_value_names(
                 rest, type.fields,
                 [&](std::size_t i, const auto& names) { type.fields[i].values = names; });
-            return sound ? damage{} : damage{offset(at), "impossible names of values"};
+            return sound ? damage{} : damage{place, "impossible names of values"};
         }
     };
 
@@ -310,21 +305,22 @@ private:
     void add_aliases(const entry_reader& entry, std::uint32_t process_count,
                      std::vector<damage>& damages) {
         using layout::alias_entry;
-        const auto root = entry.get<std::uint32_t>(offsetof(alias_entry, root));
-        const auto first = entry.get<std::uint16_t>(offsetof(alias_entry, first_id));
-        const auto count = entry.get<std::uint16_t>(offsetof(alias_entry, count));
+        const alias_entry& alias = entry.all.alias_at(entry.at);
+        // relaxed, to the end: a copy
+        const std::uint32_t root = alias.root.load(relaxed);
+        const std::uint16_t first = alias.first_id.load(relaxed);
+        const std::uint16_t count = alias.count.load(relaxed);
         if (root >= process_count || first == record_word::time_id || count > alias_entry::most ||
             first + std::size_t{count} > layout::max_event_id + std::size_t{1}) {
-            damages.push_back({entry.table, "impossible numbers of event types"});
+            damages.push_back({entry.offset(alias), "impossible numbers of event types"});
             return;
         }
         for (std::uint16_t i = 0; i < count; ++i) {
-            const std::size_t at = offsetof(alias_entry, unit) + i * sizeof(std::uint32_t);
-            const auto unit = entry.get<std::uint32_t>(at);
+            const std::uint32_t unit = alias.unit[i].load(relaxed);
             const event_type* const of = unit < seen_.size() ? seen_[unit].type : nullptr;
             if (of == nullptr) {
                 damages.push_back(
-                    {entry.offset(at), "a number of an event type that is not there"});
+                    {entry.offset(alias.unit[i]), "a number of an event type that is not there"});
                 continue;
             }
             event_type type = *of;

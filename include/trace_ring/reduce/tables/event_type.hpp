@@ -65,7 +65,7 @@ struct event_type {
     const event_type* told_results = nullptr;
     const event_type* span = nullptr;
 
-    /// The type that stands for the event, whichever of them this is.
+    /// The event's first type, of which this is one.
     [[nodiscard]] const event_type& whole() const noexcept {
         return span != nullptr ? *span : *this;
     }

@@ -4,14 +4,14 @@
 
 /// @file
 /// Turns a trace's ticks into times. The recorder reads its clock, CLOCK_MONOTONIC and
-/// CLOCK_REALTIME together now and then. A time between two such readings is on the line through
+/// CLOCK_REALTIME together now and then. A time between two such snapshots is on the line through
 /// them; one outside is on the line through the first and the last.
 ///
-/// If the clocks jumped between two readings (the date was set, the machine slept or started
+/// If the clocks jumped between two snapshots (the date was set, the machine slept or started
 /// again), it is not known when. Then times between them follow the line of the earlier one, and
 /// dates jump at the later one: once, and no date in between is shown.
 /// @code
-///   dates  o----o----o---------.         `jumps()` has the interval between the last two readings,
+///   dates  o----o----o---------.         `jumps()` has the interval of the last two snapshots,
 ///                                        within which a date may be off by the step
 ///                              o----o
 ///   ticks  ------------------------->
@@ -27,27 +27,15 @@
 #include <vector>
 
 #include <trace_ring/clock_snapshot.hpp>
+#include <trace_ring/format/clocks.hpp>
 #include <trace_ring/position.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
-/// Three clocks at one moment.
-struct clock_triple {
-    std::uint64_t ticks = 0;
-    std::uint64_t monotonic = 0;  ///< ns
-    std::uint64_t realtime = 0;   ///< ns since 1970
-    std::uint64_t width = 0;      ///< ticks within which all three were read: the uncertainty
-    std::uint32_t process = 0;    ///< slot of the process that read them
-    std::uint32_t lanes = 0;      ///< lanes entered before the reading, plus one; 0: not known
-    position cursor = 0;          ///< the last position claimed before the reading
-    std::uint64_t number = 0;     ///< in the order in which they were taken; 0: not known
-    std::uint64_t since = 0;      ///< ticks of the one before, if the clocks jumped between the two
-    std::uint32_t era = 0;        ///< of its ticks, raised; set by a timeline, as is
-    std::uint64_t elapsed = 0;    ///< ns since its first reading
-
-    [[nodiscard]] constexpr clock_snapshot clocks() const noexcept {
-        return {ticks, monotonic, realtime, width / 2 + width % 2};
-    }
+/// A clock snapshot of the trace. A timeline sets the further members.
+struct trace_clock_snapshot : layout::taken_snapshot {
+    std::uint32_t era = 0;      ///< of its ticks, raised
+    std::uint64_t elapsed = 0;  ///< ns since the first snapshot
 };
 
 /// Puts the ticks of several eras of a trace's clock into one order. The clock begins anew when the
@@ -55,33 +43,33 @@ struct clock_triple {
 /// several moments. A reader raises the ticks of each era by a multiple of 2^32, so that they
 /// follow those of the era before and a later time is always greater.
 /// @code
-///   the file's ticks    ..100 ..... 180 | 20 ..... 90 | 30 ....     | a reading has fewer ticks
+///   the file's ticks    ..100 ..... 180 | 20 ..... 90 | 30 ....     | a snapshot has fewer ticks
 ///   era                         0             1           2           than the one before
-///   as they are read    ..100 ..... 180 | 220 ... 290 | 330 ...
+///   raised              ..100 ..... 180 | 220 ... 290 | 330 ...
 /// @endcode
-/// The lane, or the position of its sub-buffer, tells the era of a time: a lane entered, or a
-/// sub-buffer claimed, after the first reading of an era does not belong to the one before.
+/// The lane, or the position of its sub-buffer, decides the era of a time: a lane entered, or a
+/// sub-buffer claimed, after the first snapshot of an era does not belong to the one before.
 class clock_eras {
 public:
     clock_eras() = default;
-    /// Sorts the readings as they were taken, removes doubles, and raises their ticks.
-    clock_eras(std::vector<clock_triple>& readings, std::uint64_t ticks_per_second) {
-        const auto by_number = [](const clock_triple& a, const clock_triple& b) {
+    /// Sorts the snapshots as they were taken, removes doubles, and raises their ticks.
+    clock_eras(std::vector<trace_clock_snapshot>& snapshots, std::uint64_t ticks_per_second) {
+        const auto by_number = [](const trace_clock_snapshot& a, const trace_clock_snapshot& b) {
             return a.number != b.number ? a.number < b.number : a.since > b.since;
         };
-        std::stable_sort(readings.begin(), readings.end(), by_number);
-        const auto twice = [](const clock_triple& a, const clock_triple& b) {
+        std::stable_sort(snapshots.begin(), snapshots.end(), by_number);
+        const auto twice = [](const trace_clock_snapshot& a, const trace_clock_snapshot& b) {
             return a.number != 0 && a.number == b.number;
         };
-        readings.erase(std::unique(readings.begin(), readings.end(), twice), readings.end());
+        snapshots.erase(std::unique(snapshots.begin(), snapshots.end(), twice), snapshots.end());
         const auto rate = static_cast<double>(ticks_per_second);
-        clock_triple last;   // with the file's ticks
-        clock_triple first;  // of the era, with raised ticks
-        for (clock_triple& each : readings) {
-            const clock_triple next = each;
-            if (&each == readings.data()) {
+        trace_clock_snapshot last;   // with the file's ticks
+        trace_clock_snapshot first;  // of the era, with raised ticks
+        for (trace_clock_snapshot& each : snapshots) {
+            const trace_clock_snapshot next = each;
+            if (&each == snapshots.data()) {
                 first = each;
-            } else if (each.lanes != 0 && advance_of(last.clocks(), next.clocks(), rate).anew &&
+            } else if (each.lanes != 0 && advance_of(last, next, rate).anew &&
                        all_.size() < most_eras) {
                 begin(first, last, next, rate);
                 first = each;
@@ -94,9 +82,10 @@ public:
             each.ticks += all_.back().shift;
             last = next;
         }
-        std::stable_sort(
-            readings.begin(), readings.end(),
-            [](const clock_triple& a, const clock_triple& b) { return a.ticks < b.ticks; });
+        std::stable_sort(snapshots.begin(), snapshots.end(),
+                         [](const trace_clock_snapshot& a, const trace_clock_snapshot& b) {
+                             return a.ticks < b.ticks;
+                         });
     }
 
     [[nodiscard]] bool several() const noexcept { return all_.size() > 1; }
@@ -145,8 +134,8 @@ private:
 
     /// Begins an era. Its distance to the known end of the last era is the time that passed by the
     /// date; if the date was set back, it is more than a recorder is ever silent for.
-    void begin(const clock_triple& first, const clock_triple& last, const clock_triple& next,
-               double rate) {
+    void begin(const trace_clock_snapshot& first, const trace_clock_snapshot& last,
+               const trace_clock_snapshot& next, double rate) {
         constexpr std::uint64_t half = std::uint64_t{1} << 32;
         constexpr double bound = 1e18;
         const bool adjacent = last.lanes != 0 && last.number + 1 == next.number;
@@ -180,18 +169,18 @@ public:
     /// Without a clock: every time is 0.
     timeline() = default;
 
-    /// `ticks_per_second` is the recorder's estimate, used where readings are too close together to
-    /// give a rate. The readings may be in any order and may contradict each other.
-    timeline(std::vector<clock_triple> readings, std::uint64_t ticks_per_second)
-        : eras_(readings, ticks_per_second), readings_(std::move(readings)) {
+    /// `ticks_per_second` is the recorder's estimate, used where snapshots are too close together
+    /// to give a rate. The snapshots may be in any order and may contradict each other.
+    timeline(std::vector<trace_clock_snapshot> snapshots, std::uint64_t ticks_per_second)
+        : eras_(snapshots, ticks_per_second), snapshots_(std::move(snapshots)) {
         constexpr double shortest_baseline_ns = 1e7;
         const auto stated_rate = static_cast<double>(ticks_per_second);
         const double stated = ticks_per_second != 0 ? 1e9 / stated_rate : 0;
         ns_per_tick_ = stated;
         consistent_ = !eras_.several();
-        for (std::size_t i = 1; i < readings_.size(); ++i) {
-            const auto& a = readings_[i - 1];
-            const auto& b = readings_[i];
+        for (std::size_t i = 1; i < snapshots_.size(); ++i) {
+            const auto& a = snapshots_[i - 1];
+            const auto& b = snapshots_[i];
             if (b.monotonic < a.monotonic) {
                 consistent_ = false;
                 continue;
@@ -204,32 +193,34 @@ public:
                 ns / static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
             if (stated > 0 && (rate > stated * 1.01 || rate < stated * 0.99)) consistent_ = false;
         }
-        if (readings_.size() >= 2 && consistent_) {
-            const auto& first = readings_.front();
-            const auto& last = readings_.back();
+        if (snapshots_.size() >= 2 && consistent_) {
+            const auto& first = snapshots_.front();
+            const auto& last = snapshots_.back();
             const auto ns = static_cast<double>(last.monotonic - first.monotonic);
             if (ns >= shortest_baseline_ns && last.ticks > first.ticks) {
                 ns_per_tick_ = ns / static_cast<double>(last.ticks - first.ticks);
             }
         }
-        lines_.assign(readings_.size() + 1, {ns_per_tick_, ns_per_tick_});
-        for (std::size_t i = 1; i < readings_.size(); ++i) draw(i, stated_rate);
+        lines_.assign(snapshots_.size() + 1, {ns_per_tick_, ns_per_tick_});
+        for (std::size_t i = 1; i < snapshots_.size(); ++i) draw(i, stated_rate);
     }
 
     /// True if ticks can be converted to nanoseconds and dates.
-    [[nodiscard]] bool known() const noexcept { return !readings_.empty() && ns_per_tick_ > 0; }
-    /// False: the readings contradict each other or the stated rate, so the counter jumped or began
-    /// anew while the trace was taken. Times then follow the nearest readings.
+    [[nodiscard]] bool known() const noexcept { return !snapshots_.empty() && ns_per_tick_ > 0; }
+    /// False: the snapshots contradict each other or the stated rate, so the counter jumped or
+    /// began anew while the trace was taken. Times then follow the nearest snapshots.
     [[nodiscard]] bool consistent() const noexcept { return consistent_; }
-    [[nodiscard]] std::span<const clock_triple> readings() const noexcept { return readings_; }
+    [[nodiscard]] std::span<const trace_clock_snapshot> snapshots() const noexcept {
+        return snapshots_;
+    }
     [[nodiscard]] double ns_per_tick() const noexcept { return ns_per_tick_; }
     /// Converts a length in ticks to ns.
     [[nodiscard]] double ns(double ticks) const noexcept { return ticks * ns_per_tick_; }
-    /// How far off a time at a reading may be, in ns: half of the widest reading.
+    /// How far off a time at a snapshot may be, in ns: the widest uncertainty.
     [[nodiscard]] double uncertainty_ns() const noexcept {
         std::uint64_t widest = 0;
-        for (const auto& reading : readings_) widest = (std::max)(widest, reading.width);
-        return ns(static_cast<double>(widest)) / 2;
+        for (const auto& each : snapshots_) widest = (std::max)(widest, each.uncertainty);
+        return ns(static_cast<double>(widest));
     }
 
     /// Where the clocks jumped, oldest first.
@@ -237,15 +228,15 @@ public:
     /// The conversion of the file's ticks to raised ticks.
     [[nodiscard]] const clock_eras& eras() const noexcept { return eras_; }
 
-    /// Ns since 1970; 0 if not known. Logarithmic in the number of readings. With the same `hint`
+    /// Ns since 1970; 0 if not known. Logarithmic in the number of snapshots. With the same `hint`
     /// for each of many times in a row, 0 at first, it is constant where two follow each other
-    /// between the same readings.
+    /// between the same snapshots.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return realtime_ns(ticks, hint);
     }
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
-        return at(ticks, hint, &clock_triple::realtime, &line::realtime);
+        return at(ticks, hint, &trace_clock_snapshot::realtime, &line::realtime);
     }
     /// The same, but dates before one that was set back are moved back with it: so they never go
     /// back, and give an order among several traces.
@@ -256,27 +247,27 @@ public:
         }
         return static_cast<std::int64_t>(ns);
     }
-    /// Ns since the first reading, which is taken when the trace is set up; negative before.
+    /// Ns since the first snapshot, which is taken when the trace is set up; negative before.
     /// Setting the date does not change it, and it never goes back.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return relative_ns(ticks, hint);
     }
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
-        return at(ticks, hint, &clock_triple::elapsed, &line::elapsed);
+        return at(ticks, hint, &trace_clock_snapshot::elapsed, &line::elapsed);
     }
 
 private:
-    /// The rates between one reading and the next, in ns per tick.
+    /// The rates between one snapshot and the next, in ns per tick.
     struct line {
         double realtime, elapsed;
         std::uint64_t most = ~std::uint64_t{0};  ///< ns, at which it stops if the clocks jump
     };
 
-    /// Computes the line from reading `i` - 1 to `i`.
+    /// Computes the line from snapshot `i` - 1 to `i`.
     void draw(std::size_t i, double ticks_per_second) {
-        const auto& a = readings_[i - 1];
-        auto& b = readings_[i];
+        const auto& a = snapshots_[i - 1];
+        auto& b = snapshots_[i];
         const clock_advance by = advance_of(as_read(a), as_read(b), ticks_per_second);
         constexpr std::uint64_t most = std::uint64_t{1} << 62;
         const auto elapsed = static_cast<std::uint64_t>(std::round(by.elapsed));
@@ -294,40 +285,41 @@ private:
         if (is_rate && !by.anew) lines_[i].realtime = lines_[i].elapsed = rate;
         jumps_.push_back({std::clamp(b.since, a.ticks, b.ticks), b.ticks, by.step, by.anew});
     }
-    /// A reading with the file's ticks.
-    [[nodiscard]] clock_snapshot as_read(const clock_triple& from) const noexcept {
-        return {from.ticks - eras_.shift(from.era), from.monotonic, from.realtime,
-                from.width / 2 + from.width % 2};
+    /// A snapshot with the file's ticks.
+    [[nodiscard]] clock_snapshot as_read(const trace_clock_snapshot& from) const noexcept {
+        clock_snapshot out = from;
+        out.ticks -= eras_.shift(from.era);
+        return out;
     }
 
-    /// The first reading after `ticks`. `hint`, which may be any number, is tried first.
+    /// The first snapshot after `ticks`. `hint`, which may be any number, is tried first.
     [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t hint) const noexcept {
-        if (hint <= readings_.size() && (hint == 0 || readings_[hint - 1].ticks <= ticks) &&
-            (hint == readings_.size() || ticks < readings_[hint].ticks)) [[likely]] {
+        if (hint <= snapshots_.size() && (hint == 0 || snapshots_[hint - 1].ticks <= ticks) &&
+            (hint == snapshots_.size() || ticks < snapshots_[hint].ticks)) [[likely]] {
             return hint;
         }
         const auto found = std::upper_bound(
-            readings_.begin(), readings_.end(), ticks,
-            [](std::uint64_t value, const clock_triple& r) { return value < r.ticks; });
-        return static_cast<std::size_t>(found - readings_.begin());
+            snapshots_.begin(), snapshots_.end(), ticks,
+            [](std::uint64_t value, const trace_clock_snapshot& r) { return value < r.ticks; });
+        return static_cast<std::size_t>(found - snapshots_.begin());
     }
     [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t& hint,
-                                  std::uint64_t clock_triple::*clock,
+                                  std::uint64_t trace_clock_snapshot::*clock,
                                   double line::*rate) const noexcept {
         if (!known()) return 0;
         hint = after(ticks, hint);
         const line& here = lines_[hint];
         // If the length of the jump is not known, dates continue at the old rate.
-        const bool any = here.most == 0 && clock == &clock_triple::realtime;
-        return along(readings_[hint == 0 ? 0 : hint - 1], ticks, here.*rate,
+        const bool any = here.most == 0 && clock == &trace_clock_snapshot::realtime;
+        return along(snapshots_[hint == 0 ? 0 : hint - 1], ticks, here.*rate,
                      any ? ~std::uint64_t{0} : here.most, clock);
     }
 
     /// Scales the difference, not the value: a double holds days of it to the nanosecond. The
     /// numbers may come from a damaged file, so the result is bounded before it becomes an integer.
-    [[nodiscard]] static std::int64_t along(const clock_triple& from, std::uint64_t ticks,
+    [[nodiscard]] static std::int64_t along(const trace_clock_snapshot& from, std::uint64_t ticks,
                                             double rate, std::uint64_t most,
-                                            std::uint64_t clock_triple::*clock) noexcept {
+                                            std::uint64_t trace_clock_snapshot::*clock) noexcept {
         const bool back = ticks < from.ticks;
         const double length =
             static_cast<double>(back ? from.ticks - ticks : ticks - from.ticks) * rate;
@@ -339,8 +331,8 @@ private:
     }
 
     clock_eras eras_{};
-    std::vector<clock_triple> readings_{};
-    std::vector<line> lines_{};  // by the reading at their end
+    std::vector<trace_clock_snapshot> snapshots_{};
+    std::vector<line> lines_{};  // by the snapshot at their end
     std::vector<timeline_jump> jumps_{};
     double ns_per_tick_ = 0;
     bool consistent_ = true;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Who wrote a trace: processes, lanes, the ring that they shared, and the clock readings that they
-/// took, copied from the file.
+/// The writers of a trace: processes, lanes, the ring that they shared, and the clock snapshots
+/// that they took, copied from the file.
 
 #include <algorithm>
 #include <array>
@@ -12,76 +12,68 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/copied_entries.hpp>
+#include <trace_ring/format/plan.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
-/// One row of a table that was copied from the file.
-struct table_row {
-    std::span<const std::uint64_t> words;  ///< the whole table
-    std::uint64_t table = 0;               ///< where it lies in the file
-    std::size_t begin = 0;                 ///< where the row begins in the table, in bytes
+/// A text that ends before the first zero.
+template <std::size_t N>
+[[nodiscard]] std::string text_of(const shared_atomic<std::uint64_t> (&words)[N]) {
+    char text[N * sizeof(std::uint64_t)];
+    for (std::size_t i = 0; i < N; ++i) {
+        const std::uint64_t word = words[i].load(relaxed);  // relaxed: a copy
+        std::memcpy(text + i * sizeof word, &word, sizeof word);
+    }
+    return {text, std::find(text, text + sizeof text, '\0')};
+}
 
-    template <class T>
-    [[nodiscard]] T get(std::size_t field) const noexcept {
-        T value;
-        std::memcpy(&value, bytes() + field, sizeof(T));
-        return value;
-    }
-    /// Reads pairs: where a field lies in the row, and the value that becomes it.
-    template <class T, class... More>
-    void read(std::size_t field, T& value, More&&... more) const noexcept {
-        value = get<T>(field);
-        if constexpr (sizeof...(more) != 0) read(more...);
-    }
-    /// Adds the losses that a writer counts: where each count lies in the row.
-    void read_losses(loss_counts& into, std::size_t refused, std::size_t too_long,
-                     std::size_t nested, std::size_t abandoned) const noexcept {
-        into.add(loss_cause::refused, get<std::uint64_t>(refused));
-        into.add(loss_cause::too_long, get<std::uint64_t>(too_long));
-        into.add(loss_cause::nested, get<std::uint64_t>(nested));
-        into.add(loss_cause::abandoned, get<std::uint64_t>(abandoned));
-    }
-    /// A text of up to `most` bytes, which ends before the first zero.
-    [[nodiscard]] std::string text(std::size_t field, std::size_t most) const {
-        const auto* from = reinterpret_cast<const char*>(bytes() + field);
-        return {from, std::find(from, from + most, '\0')};
-    }
-    /// Where a field lies in the file.
-    [[nodiscard]] std::uint64_t offset(std::size_t field) const noexcept {
-        return table + begin + field;
-    }
+/// The losses that a writer counts.
+[[nodiscard]] inline loss_counts losses_of(const shared_atomic<std::uint64_t>& refused,
+                                           const shared_atomic<std::uint64_t>& too_long,
+                                           const shared_atomic<std::uint64_t>& nested,
+                                           const shared_atomic<std::uint64_t>& abandoned) {
+    loss_counts out;
+    // relaxed, to the end: a copy
+    out.add(loss_cause::refused, refused.load(relaxed));
+    out.add(loss_cause::too_long, too_long.load(relaxed));
+    out.add(loss_cause::nested, nested.load(relaxed));
+    out.add(loss_cause::abandoned, abandoned.load(relaxed));
+    return out;
+}
 
-private:
-    [[nodiscard]] const std::byte* bytes() const noexcept {
-        return reinterpret_cast<const std::byte*>(words.data()) + begin;
-    }
-};
-
-/// A part of a table, copied twice. An entry that was being replaced meanwhile would be a mixture:
-/// its number differs between the copies, and it is read the next time.
-struct read_twice {
-    std::vector<std::uint64_t> first{};
-    std::vector<std::uint64_t> again{};
-
-    /// Words beyond the end of the file are zero. Throws std::bad_alloc.
-    void read(const source& from, std::uint64_t offset, std::uint64_t bytes) {
-        first.assign(as_size(bytes / 8), 0);
-        again.assign(first.size(), 0);
-        (void)from.read(offset, first.data(), first.size() * 8);
-        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B, here.newest:A
+/// Entries of a table, copied twice. One that was being replaced would be a mixture: its
+/// number differs between the copies, and it is read the next time.
+template <class Entry>
+class read_twice {
+public:
+    /// Entries beyond the end of the file are zero. Throws std::bad_alloc.
+    void read(const source& from, std::uint64_t offset, std::size_t count) {
+        at_ = offset;
+        first_.assign(count * sizeof(Entry) / 8, 0);
+        again_.assign(first_.size(), 0);
+        (void)from.read(offset, first_.data(), first_.size() * 8);
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.newest:A
         // order: index.look:A pairs with claim:A, here.index:A
         // order: clocks.look:A pairs with clocks.write:A
         thread_fence(acquire);
-        (void)from.read(offset, again.data(), again.size() * 8);
+        (void)from.read(offset, again_.data(), again_.size() * 8);
     }
+    [[nodiscard]] layout::copied_entries<Entry> first() const noexcept { return {first_, at_}; }
+    [[nodiscard]] layout::copied_entries<Entry> again() const noexcept { return {again_, at_}; }
+
+private:
+    std::vector<std::uint64_t> first_{};
+    std::vector<std::uint64_t> again_{};
+    std::uint64_t at_ = 0;
 };
 
 /// A process that writes, or wrote, into the file.
@@ -100,37 +92,37 @@ struct process_info {
 
     /// Calls `note(offset, what)` for what makes no sense, and replaces it by a harmless value.
     template <class Note>
-    [[nodiscard]] static process_info from(const table_row& row, std::uint32_t slot,
-                                           std::uint32_t process_count, const Note& note) {
+    [[nodiscard]] static process_info from(const layout::copied_entries<layout::process_entry>& all,
+                                           std::uint32_t slot, const Note& note) {
         using layout::presence;
-        using layout::process_entry;
-        const auto u32 = [&row](std::size_t field) { return row.get<std::uint32_t>(field); };
+        const layout::process_entry& entry = all[slot];
+        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
         process_info process{};
         process.slot = slot;
         process.root = slot;
-        const auto state = u32(offsetof(process_entry, state));
-        process.state = static_cast<presence>(state);
+        process.state = static_cast<presence>(get(entry.state));
         if (process.state == presence::free || process.state == presence::preparing) return process;
-        if (state > static_cast<std::uint32_t>(presence::preparing)) {
-            note(row.offset(offsetof(process_entry, state)), "a process in no known state");
+        if (process.state > presence::preparing) {
+            note(all.offset(entry.state), "a process in no known state");
             process.state = presence::departed;
         }
-        row.read(offsetof(process_entry, pid), process.pid, offsetof(process_entry, start),
-                 process.start, offsetof(process_entry, word), process.word,
-                 offsetof(process_entry, uses), process.uses, offsetof(process_entry, attached),
-                 process.attached, offsetof(process_entry, departed), process.departed);
-        if (const auto root = u32(offsetof(process_entry, root)); root < process_count) {
-            process.root = root;
+        process.pid = get(entry.pid);
+        process.start = get(entry.start);
+        process.word = get(entry.word);
+        process.uses = get(entry.uses);
+        process.attached = get(entry.attached);
+        process.departed = get(entry.departed);
+        if (get(entry.root) < all.size()) {
+            process.root = get(entry.root);
         } else {
-            note(row.offset(offsetof(process_entry, root)), "a process that uses no one's events");
+            note(all.offset(entry.root), "a process that uses no one's events");
         }
-        const auto parent = u32(offsetof(process_entry, parent));
-        if (parent > process_count) {
-            note(row.offset(offsetof(process_entry, parent)), "a process forked from none");
-        } else if (parent != 0) {
-            process.parent = parent - 1;
+        if (get(entry.parent) > all.size()) {
+            note(all.offset(entry.parent), "a process forked from none");
+        } else if (get(entry.parent) != 0) {
+            process.parent = get(entry.parent) - 1;
         }
-        process.name = row.text(offsetof(process_entry, name), 32);
+        process.name = text_of(entry.name);
         return process;
     }
 };
@@ -187,44 +179,47 @@ struct lane_info {
         return guest;
     }
 
-    /// Takes over what the table says; `note` as above. `later` is the same row read again: the
-    /// newest sub-buffer is taken from the first read and the count of records from the second, so
-    /// that the count includes all records before that sub-buffer. `claimed` is from the second,
-    /// too, where it stands behind the count.
+    /// Takes over what entry `i` of the table says; `note` as above. The newest sub-buffer is taken
+    /// from the first read and the count of records from the second, so that the count includes all
+    /// records before that sub-buffer. `claimed` is from the second, too, where it follows
+    /// the count.
     template <class Note>
-    void update(const table_row& from, const table_row& later,
+    void update(const read_twice<layout::lane_entry>& table, std::size_t i,
                 const std::vector<process_info>& processes, const Note& note) {
-        using layout::lane_entry;
-        const auto u32 = [&from](std::size_t field) { return from.get<std::uint32_t>(field); };
+        const auto all = table.first();
+        const layout::lane_entry& from = all[i];
+        const layout::lane_entry& later = table.again()[i];
+        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
+        row = i;
         listed = true;
-        offset = from.offset(0);
-        const auto presence = u32(offsetof(lane_entry, state));
-        if (presence > static_cast<std::uint32_t>(layout::presence::preparing)) {
-            note(from.offset(offsetof(lane_entry, state)), "a lane in no known state");
+        offset = all.offset(from);
+        state = static_cast<layout::presence>(get(from.state));
+        if (state > layout::presence::preparing) {
+            note(all.offset(from.state), "a lane in no known state");
         }
-        state = static_cast<layout::presence>(presence);
-        if (const auto slot = u32(offsetof(lane_entry, process)); slot < processes.size()) {
+        if (const std::uint32_t slot = get(from.process); slot < processes.size()) {
             process = slot;
             root = processes[slot].root;
             pid = processes[slot].pid;
         } else {
-            note(from.offset(offsetof(lane_entry, process)), "a lane of no process");
+            note(all.offset(from.process), "a lane of no process");
             process.reset();
             root.reset();
         }
-        from.read(offsetof(lane_entry, thread), thread, offsetof(lane_entry, depth), depth,
-                  offsetof(lane_entry, newest), newest, offsetof(lane_entry, began), began,
-                  offsetof(lane_entry, ended), ended, offsetof(lane_entry, handed_on), handed_on);
+        thread = get(from.thread);
+        depth = get(from.depth);
+        newest = get(from.newest);
+        began = get(from.began);
+        ended = get(from.ended);
+        handed_on = get(from.handed_on);
         cpu.reset();
-        if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
-        later.read(offsetof(lane_entry, written), written, offsetof(lane_entry, newest), claimed);
+        if (get(from.cpu) != 0) cpu = get(from.cpu) - 1;
+        written = get(later.written);
+        claimed = get(later.newest);
         // A lane whose entry is being given to another does not say what sessions consumed.
-        const auto consumed = later.get<std::uint64_t>(offsetof(lane_entry, drained));
-        if (consumed != layout::taken_from_sessions) drained = consumed;
-        lost = {};
-        from.read_losses(lost, offsetof(lane_entry, refused), offsetof(lane_entry, too_long),
-                         offsetof(lane_entry, nested), offsetof(lane_entry, abandoned));
-        name = from.text(offsetof(lane_entry, name), 16);
+        if (get(later.drained) != layout::taken_from_sessions) drained = get(later.drained);
+        lost = losses_of(from.refused, from.too_long, from.nested, from.abandoned);
+        name = text_of(from.name);
     }
 };
 
@@ -239,41 +234,34 @@ struct ring_info {
         false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
-    /// Those of them that no draining session consumed or was told of as lost: what readers have to
-    /// find, or to report as lost. At most `folded_written`.
+    /// Those of them that no draining session consumed or reported as lost: readers have to find
+    /// them, or to report them as lost. At most `folded_written`.
     std::uint64_t folded_undrained = 0;
     loss_counts folded_lost{};  ///< records that they lost, by their own count
-    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
-    /// were too few, of the first ring and of each quota; 0: that never happened.
+    /// The most simultaneous writers, as counted when a record was lost because lanes or
+    /// sub-buffers were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};
 
-    [[nodiscard]] static ring_info from(const table_row& words) {
-        using layout::ring_state;
+    [[nodiscard]] static ring_info from(const layout::ring_state& copy) {
+        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
         ring_info ring;
-        words.read(offsetof(ring_state, cursor), ring.cursor, offsetof(ring_state, capacity),
-                   ring.capacity, offsetof(ring_state, refused_without_lane),
-                   ring.refused_without_lane, offsetof(ring_state, types_without_room),
-                   ring.types_without_room, offsetof(ring_state, folded_lanes), ring.folded_lanes,
-                   offsetof(ring_state, folded_written), ring.folded_written,
-                   offsetof(ring_state, undrained), ring.folded_undrained);
-        // Negative for the moment between a session's count and that of the lane.
-        const bool negative = static_cast<std::int64_t>(ring.folded_undrained) < 0;
-        ring.folded_undrained =
-            negative ? 0 : (std::min)(ring.folded_undrained, ring.folded_written);
-        words.read_losses(ring.folded_lost, offsetof(ring_state, folded_refused),
-                          offsetof(ring_state, folded_too_long),
-                          offsetof(ring_state, folded_nested),
-                          offsetof(ring_state, folded_abandoned));
-        ring.ended_elsewhere = words.get<std::uint32_t>(offsetof(ring_state, ended_elsewhere)) != 0;
-        constexpr std::size_t quota =
-            offsetof(ring_state, quotas) + offsetof(ring_state::quota, sub_buffers);
-        ring.several = words.get<std::uint64_t>(quota) != 0;
-        ring.writers[0] = words.get<std::uint32_t>(offsetof(ring_state, writers));
-        for (std::size_t i = 1; i < layout::max_rings; ++i) {
-            ring.writers[i] = words.get<std::uint32_t>(offsetof(ring_state, quotas) +
-                                                       (i - 1) * sizeof(ring_state::quota) +
-                                                       offsetof(ring_state::quota, writers));
-        }
+        ring.cursor = get(copy.cursor);
+        ring.capacity = get(copy.capacity);
+        ring.refused_without_lane = get(copy.refused_without_lane);
+        ring.types_without_room = get(copy.types_without_room);
+        ring.folded_lanes = get(copy.folded_lanes);
+        ring.folded_written = get(copy.folded_written);
+        // Negative for the moment between a session's count and the lane's.
+        const std::uint64_t undrained = get(copy.undrained);
+        const bool negative = static_cast<std::int64_t>(undrained) < 0;
+        ring.folded_undrained = negative ? 0 : (std::min)(undrained, ring.folded_written);
+        ring.folded_lost = losses_of(copy.folded_refused, copy.folded_too_long, copy.folded_nested,
+                                     copy.folded_abandoned);
+        ring.ended_elsewhere = get(copy.ended_elsewhere) != 0;
+        ring.several = get(copy.quotas[0].sub_buffers) != 0;
+        ring.writers[0] = get(copy.writers);
+        for (std::size_t i = 1; i < ring.writers.size(); ++i)
+            ring.writers[i] = get(copy.quotas[i - 1].writers);
         return ring;
     }
     /// The recorder_options that give each of those writers a lane and a sub-buffer, as a sentence;
@@ -306,28 +294,17 @@ struct ring_info {
     }
 };
 
-/// The readings that are not being replaced, in the order of the file. Throws std::bad_alloc.
-[[nodiscard]] inline std::vector<clock_triple> read_clock_triples(const source& from,
-                                                                  const layout::plan& plan,
-                                                                  const ring_info& ring) {
-    using layout::clock_entry;
-    read_twice words;
-    words.read(from, plan.clocks, plan.clock_count * sizeof(clock_entry));
-    std::vector<clock_triple> out;
-    for (std::uint32_t i = 0; i < plan.clock_count; ++i) {
-        const table_row row{words.first, plan.clocks, i * sizeof(clock_entry)};
-        const table_row later{words.again, plan.clocks, i * sizeof(clock_entry)};
-        clock_triple one;
-        row.read(offsetof(clock_entry, sequence), one.number, offsetof(clock_entry, ticks),
-                 one.ticks, offsetof(clock_entry, monotonic), one.monotonic,
-                 offsetof(clock_entry, realtime), one.realtime, offsetof(clock_entry, width),
-                 one.width, offsetof(clock_entry, process), one.process,
-                 offsetof(clock_entry, lanes), one.lanes, offsetof(clock_entry, cursor), one.cursor,
-                 offsetof(clock_entry, since), one.since);
-        if (one.number == 0 ||
-            one.number != later.get<std::uint64_t>(offsetof(clock_entry, sequence))) {
-            continue;
-        }
+/// The clock snapshots that are not being replaced, in the order of the file. Throws bad_alloc.
+[[nodiscard]] inline std::vector<trace_clock_snapshot> read_clocks(const source& from,
+                                                                   const layout::plan& plan,
+                                                                   const ring_info& ring) {
+    read_twice<layout::clock_entry> table;
+    table.read(from, plan.clocks, plan.clock_count);
+    std::vector<trace_clock_snapshot> out;
+    for (std::size_t i = 0; i < table.first().size(); ++i) {
+        trace_clock_snapshot one{table.first()[i].values()};
+        // relaxed: a copy
+        if (one.number == 0 || one.number != table.again()[i].sequence.load(relaxed)) continue;
         if (ring.several) one.cursor = ~position{0};
         out.push_back(one);
     }

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/position.hpp>

@@ -32,10 +32,6 @@ struct type_entry {
     shared_atomic<std::uint64_t> flow_fields;
 };
 static_assert(sizeof(type_entry) == 32);
-static_assert(offsetof(type_entry, id) == 12);
-static_assert(offsetof(type_entry, fields) == 16);
-static_assert(offsetof(type_entry, fixed_bytes) == 20);
-static_assert(offsetof(type_entry, flow_fields) == 24);
 inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
 inline constexpr std::size_t dictionary_unit = 64;
 
@@ -50,41 +46,66 @@ struct alias_entry {
     shared_atomic<std::uint32_t> unit[most];  ///< where the type_entry lies, in units
 };
 static_assert(sizeof(alias_entry) == dictionary_unit);
-static_assert(offsetof(alias_entry, root) == offsetof(type_entry, root));
-static_assert(offsetof(alias_entry, unit) == 16);
 inline constexpr std::uint32_t alias_magic = 0x41494C41;  ///< "ALIA"
 /// The magic of an entry that may be used again; its length follows as in others.
 inline constexpr std::uint32_t free_magic = 0x45455246;  ///< "FREE"
 /// Numberings are stored in 16 bits: see sub_buffer_header::magic.
 inline constexpr std::uint32_t most_numberings = 65535;
-inline constexpr std::uint32_t max_totals = 64;
 
 struct field_entry {
     /// In `form`: a span's end has the field, in its own payload, and the begin does not. Such
     /// fields come last. (Readers that do not know this show the records of the event as bytes.)
     static constexpr std::uint8_t result = 0x80;
     shared_atomic<std::uint8_t> type;     ///< field_type
-    shared_atomic<std::uint8_t> form;     ///< field_form, perhaps with `result`
+    shared_atomic<std::uint8_t> form;     ///< field_form, or that with `result`
     shared_atomic<std::uint16_t> count;   ///< elements of a fixed array, else 1
     shared_atomic<std::uint16_t> offset;  ///< in the payload (of the u16 length, if variable)
     shared_atomic<std::uint16_t> name_bytes;
 };
 static_assert(sizeof(field_entry) == 8);
 
-/// The entries of a dictionary in memory. Others may have stored anything in it: bytes that cannot
-/// be an entry are skipped. Signal-safe; each walk is linear in the bytes.
+/// The entries of a dictionary in memory, or of a copy of one. Others may have stored anything in
+/// it: bytes that cannot be an entry are skipped. Signal-safe; each walk is linear in the bytes.
 /// @code
 ///   for (auto each = types.bindings(); each.next();) use(each.root, each.id, each.at);
 /// @endcode
 struct dictionary_entries {
-    std::byte* base = nullptr;  ///< the dictionary's first byte
-    std::uint64_t size = 0;     ///< its bytes, a multiple of its unit
+    std::byte* base;     ///< the dictionary's first byte
+    std::uint64_t size;  ///< its bytes, a multiple of its unit
+
+    /// The last unit does not count if it is not whole.
+    dictionary_entries(std::byte* first, std::uint64_t bytes) noexcept
+        : base(first), size(bytes / dictionary_unit * dictionary_unit) {}
 
     [[nodiscard]] type_entry& type_at(std::uint64_t offset) const noexcept {
         return *static_cast<type_entry*>(static_cast<void*>(base + offset));
     }
     [[nodiscard]] alias_entry& alias_at(std::uint64_t offset) const noexcept {
         return *static_cast<alias_entry*>(static_cast<void*>(base + offset));
+    }
+    /// Field `i` of the type at `offset`. The caller has checked that the entry is so long.
+    [[nodiscard]] field_entry& field_at(std::uint64_t offset, std::size_t i) const noexcept {
+        return *static_cast<field_entry*>(
+            static_cast<void*>(base + offset + sizeof(type_entry) + i * sizeof(field_entry)));
+    }
+
+    /// The name of an event, as shared bytes.
+    struct event_name {
+        const shared_atomic<std::uint8_t>* first = nullptr;
+        std::size_t length = 0;
+        bool is_there = false;
+    };
+    /// That of the type at `offset`, a unit of this; not there, if there is no sound type.
+    [[nodiscard]] event_name name_at(std::uint64_t offset) const noexcept {
+        const type_entry& entry = type_at(offset);
+        // order: dictionary.read:B pairs with dictionary.write:A
+        if (entry.magic.load(acquire) != type_magic) return {};
+        // relaxed, to the end: written before the magic; checked, for the file may be damaged
+        const std::uint64_t bytes = entry.bytes.load(relaxed);
+        const std::uint64_t at = sizeof entry + sizeof(field_entry) * entry.fields.load(relaxed);
+        const std::uint64_t length = entry.name_bytes.load(relaxed);
+        if (bytes > size - offset || at + length > bytes) return {};
+        return {&word_at<std::uint8_t>(base + offset, as_size(at)), as_size(length), true};
     }
 
     /// Goes from entry to entry.
@@ -98,23 +119,30 @@ struct dictionary_entries {
 class dictionary_entries::entry_walk {
 public:
     explicit entry_walk(const dictionary_entries& of) noexcept : of_(of) {}
-    /// False: there are no more. The entry may be freed, and its bytes used, before the next step.
-    [[gnu::noinline]] bool next() noexcept {
-        while (next_ < of_.size) {
-            at = next_;
-            const auto& entry = of_.type_at(at);
-            // order: dictionary.read:A pairs with dictionary.write:A, dictionary.write:B,
-            // dictionary.free:A
-            magic = entry.magic.load(acquire);
-            bytes = entry.bytes.load(relaxed);  // relaxed: after the magic
-            const bool is_one = magic == type_magic || magic == alias_magic || magic == free_magic;
-            if (is_one && bytes != 0 && bytes % dictionary_unit == 0 && bytes <= of_.size - at) {
-                next_ += bytes;
-                return true;
-            }
-            next_ += dictionary_unit;
+    /// Goes to the next entry, or to the next unit if there is none; `bytes` is then 0. False:
+    /// there are no more. The entry may be freed, and its bytes used, before the next step.
+    [[gnu::noinline]] bool step() noexcept {
+        if (next_ >= of_.size) return false;
+        at = next_;
+        const auto& entry = of_.type_at(at);
+        // order: dictionary.read:A pairs with dictionary.write:A, dictionary.write:B,
+        // dictionary.free:A
+        magic = entry.magic.load(acquire);
+        bytes = entry.bytes.load(relaxed);  // relaxed: after the magic
+        if (!is_entry() || bytes % dictionary_unit != 0 || bytes > of_.size - at) bytes = 0;
+        next_ += bytes != 0 ? bytes : dictionary_unit;
+        return true;
+    }
+    /// Goes to the next entry. False: there are no more.
+    bool next() noexcept {
+        while (step()) {
+            if (bytes != 0) return true;
         }
         return false;
+    }
+    /// Whether an entry begins here, be its length possible or not.
+    [[nodiscard]] bool is_entry() const noexcept {
+        return magic == type_magic || magic == alias_magic || magic == free_magic;
     }
 
     std::uint64_t at = 0;
