@@ -100,7 +100,8 @@ public:
     runtime_event(const runtime_event&) = delete;
     runtime_event& operator=(const runtime_event&) = delete;
 
-    /// Where field number `i` begins in the payload: of a variable field, its 16-bit length.
+    /// Where field number `i` begins in the payload. A variable field begins with its 16-bit
+    /// length.
     [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept {
         return fields_[i].offset;
     }
@@ -151,8 +152,8 @@ public:
 #endif
     }
 
-    /// Counts records that whoever told this thread of them has lost: as refused, at this place in
-    /// the trace.
+    /// Counts records that the source of this thread's records has lost: as refused, at this place
+    /// in the trace.
     template <class Kind>
     static void lose(basic_recorder<Kind>& to, std::uint32_t count) noexcept {
 #if defined(TRACE_RING_DISABLE)

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A recorder with a lane for each processor instead of one for each thread: the share of the ring
-/// that is held is bounded by the processors, for any number of threads.
+/// A recorder with a lane for each processor instead of one for each thread: the ring_span of the
+/// ring that is held is bounded by the processors, for any number of threads.
 /// @code
 ///   struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 ///   trace_ring::basic_recorder<by_cpu> recorder{{.file = "orders.trace"}};
@@ -83,7 +83,7 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(base::words_.the_core, impl::in_sequence<clock_policy>),
+          lanes_(base::words_.lanes, impl::in_sequence<clock_policy>),
           home_(restartable() ? &impl::the_registry : nullptr),
           retire_base_(std::exchange(base::retire_, [](void* which) noexcept {
               auto& own = *static_cast<basic_recorder*>(which);

@@ -193,8 +193,8 @@ template <class... T>
     return mark >= 0 || place + over > mark;
 }
 
-/// Loads a mark and stores the stack pointer in its place, one right after the other: nobody sees a
-/// switch of stacks between the two (stack/frames.hpp). Optimizers keep them together.
+/// Loads a mark and stores the stack pointer in its place, one right after the other: a handler
+/// that switches stacks between the two can spoil a record. Optimizers keep them together.
 [[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
 #if defined(__x86_64__) && !defined(__OPTIMIZE__)
     mark_type before;

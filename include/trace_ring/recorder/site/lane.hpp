@@ -62,14 +62,14 @@ struct alignas(64) lane_state {
     atomic_pointer<layout::lane_entry> entry{nullptr};
     atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
     atomic<std::uint64_t> where{0};                                ///< position of `sub`
-    atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
-    atomic<std::uint32_t> opened{0};  ///< grows with each record of the cold path; odd: one is open
+    atomic<std::uint32_t> refused{0};            ///< lost since the last sub-buffer was closed
+    atomic<std::uint32_t> opened{0};             ///< changes with each record of the cold path
     atomic_pointer<const void> holder{nullptr};  ///< the reservation, if the open record is one
 };
 static_assert(sizeof(lane_state) == 64);
 
-/// How a thread has its lane (hand_on.hpp).
-struct tenure {
+/// How a thread has its lane (lane/adoption.hpp).
+struct lane_ownership {
     static constexpr std::uint32_t own = 0;      ///< the thread began the lane
     static constexpr std::uint32_t lent = 1;     ///< released after each record: few are left
     static constexpr std::uint32_t adopted = 2;  ///< until its sub-buffer is full
@@ -80,12 +80,11 @@ struct alignas(64) lane_mark {
     atomic<std::uint32_t> drawn{0};  ///< positions, in runs soon after each other; or enough
     /// Of a sampled clock: the head of the records that share the last reading, without the type.
     atomic<std::uint64_t> reading{0};
-    atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint32_t> retired{0};    ///< 1: the hot path must not use it (stack/frames.hpp)
+    atomic<std::uint32_t> held_as{lane_ownership::own};
+    std::uint32_t unused[3]{};
     atomic<std::uint64_t> run_next{0};   ///< the first position of the last run that was not tried
     atomic<std::uint64_t> run_end{0};    ///< the one behind that run
     atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the last span open here
-    std::uint32_t unused[2]{};
     /// Stored twice by each record. Some processors make a load wait for a store under way at the
     /// same offset in its page, which slows a record down. So this is in the last quarter of 64
     /// bytes, as the commit word is, and no word that each record loads is there: recorders,

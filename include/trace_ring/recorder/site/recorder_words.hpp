@@ -15,7 +15,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-class core;
+class lanes_by_thread;
 struct cold_path;
 
 using layout::gate_page;
@@ -70,7 +70,7 @@ struct library_words {
 /// recorder that a library constructed its `gates` therefore lead every event to the cold path.
 struct recorder_words {
     alignas(64) gate_link gates{};  ///< first, and aligned: lane_mark says why
-    core* the_core = nullptr;
+    lanes_by_thread* lanes = nullptr;
     const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
     std::uint32_t lanes_at = 0;       ///< in each thread's block
     std::uint32_t max_record = 0;

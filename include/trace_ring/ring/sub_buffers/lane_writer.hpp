@@ -18,9 +18,9 @@
 /// So a record that is not committed does not exist: nothing is zeroed, no record has a mark of its
 /// own, and a writer that dies or jumps away leaves nothing behind. What differs is where the next
 /// sub-buffer comes from, in order (ring.hpp) or by a shared claim
-/// (recorder/lane/claim.hpp), and how a lane knows that a record is open: by the limit there, by
-/// the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane store the same
-/// words as restartable sequences (recorder/cpu/).
+/// (recorder/lane/lane_sub_buffers.hpp), and how a lane knows that a record is open: by the limit
+/// there, by the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane
+/// store the same words as restartable sequences (recorder/cpu/).
 
 #include <cstddef>
 #include <cstdint>
@@ -85,7 +85,7 @@ struct lane_writer : record_writer {
     static void end(sub_buffer_header& sub, position at, std::uint64_t time) noexcept {
         sub.end_time.store(time, relaxed);  // relaxed: published by the state
         // order: writer.end:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-        // batch.read:A, drain.look:A, drain.hold:A, go_on:A, here.claim:B, ring.drain:A
+        // batch.read:A, drain.look:A, drain.hold:A, adopt:A, here.claim:B, ring.drain:A
         sub.state.store(state_word(at, sub_buffer_state::closed), release);
     }
 };
