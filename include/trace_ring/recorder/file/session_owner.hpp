@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include <trace_ring/bounds.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/process.hpp>
