@@ -224,51 +224,14 @@ template <class T>
 }
 
 /// Asks for the cache line of a word that will be stored to, so that it comes in one step, and
-/// several lines asked for together come together. Compilers' own prefetch for writing is one for
-/// reading on x86 if they do not know the processor: the line is then fetched twice.
+/// several lines that are requested together come together. Compilers' own prefetch for writing is
+/// one for reading on x86 if they do not know the processor: the line is then fetched twice.
 [[gnu::always_inline]] inline void prefetch_to_store(const volatile void* at) noexcept {
 #if defined(__x86_64__) && !defined(TRACE_RING_ATOMICS_HEADER)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const volatile char*>(at)));
 #else
     __builtin_prefetch(const_cast<const void*>(at), 1, 3);
 #endif
-}
-
-// Sanitizers, and a model in the atomics' place, see C++ only, not assembler.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TRACE_RING_WATCHED
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || \
-    defined(TRACE_RING_ATOMICS_HEADER)
-#define TRACE_RING_WATCHED
-#endif
-
-/// Copies `words` words of shared memory, aligned to 8 bytes, into private memory by relaxed loads,
-/// in no given order.
-inline void copy_words(const void* from, std::uint64_t* to, std::size_t words) noexcept {
-    std::size_t i = 0;
-#if defined(__SSE2__) && !defined(TRACE_RING_WATCHED)
-    // The same loads, two at once: x86 orders vector loads as all others, so the caller's fences
-    // hold for them, and does not split the aligned words in them.
-    using line = std::uint64_t[8];
-    for (; i + 8 <= words; i += 8) {
-        const auto& source = static_cast<const volatile line*>(from)[i / 8];
-        auto& target = static_cast<line*>(static_cast<void*>(to))[i / 8];
-        asm volatile(
-            "movups (%1), %%xmm0\n\tmovups 16(%1), %%xmm1\n\t"
-            "movups 32(%1), %%xmm2\n\tmovups 48(%1), %%xmm3\n\t"
-            "movups %%xmm0, (%2)\n\tmovups %%xmm1, 16(%2)\n\t"
-            "movups %%xmm2, 32(%2)\n\tmovups %%xmm3, 48(%2)"
-            : "=m"(target)
-            : "r"(&source), "r"(&target), "m"(source)
-            : "xmm0", "xmm1", "xmm2", "xmm3");
-    }
-#endif
-    for (; i < words; ++i) {
-        to[i] = word_at<std::uint64_t>(from, i * 8).load(relaxed);  // relaxed: as said above
-    }
 }
 
 }  // namespace trace_ring::inline v1

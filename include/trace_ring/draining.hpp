@@ -17,6 +17,6 @@
 #include <trace_ring/drain/drainable.hpp>
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 #endif

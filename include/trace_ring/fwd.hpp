@@ -19,7 +19,7 @@ namespace family {
 struct record {};   ///< what one record is, and whether it may be seen torn
 struct claim {};    ///< who advances the cursor, and how
 struct full {};     ///< what happens when there is no room
-struct notify {};   ///< how the reader is told
+struct notify {};   ///< how the reader is notified
 struct storage {};  ///< where the bytes live
 struct clock {};    ///< what time a record has
 struct gate {};     ///< whether tracing is on

@@ -36,7 +36,7 @@
 ///
 /// A policy says which family it belongs to (the families' names are in fwd.hpp) by
 /// `using family = trace_ring::family::claim;` and the like. It must also model the concept of that
-/// family, a table in the header that bears the family's name (policy/claim/claim.hpp and so on).
+/// family, a table in the header with the family's name (policy/claim/claim.hpp and so on).
 /// Nothing else makes a policy: a user's own is found in the same way as the library's.
 
 #include <trace_ring/fwd.hpp>

@@ -4,7 +4,8 @@
 
 /// @file
 /// Logical positions: 64-bit counts that are never masked and never wrap in practice (at a billion
-/// a second, 584 years), so that "older" is a plain comparison and a value tells a slot's owner.
+/// a second, 584 years), so that "older" is a plain comparison and a value identifies a slot's
+/// owner.
 
 #include <cstdint>
 
@@ -16,7 +17,7 @@ using position = std::uint64_t;
 
 inline constexpr position no_position = 0;
 
-/// The last that fits into a state word, beside the state. No sub-buffer is claimed behind it:
+/// The last that fits into a state word, next to the state. No sub-buffer is claimed behind it:
 /// records that would need one are refused, and counted.
 inline constexpr position last_position = ~position{0} >> 3;
 

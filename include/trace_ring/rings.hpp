@@ -17,6 +17,7 @@
 // what is written
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/value_names.hpp>

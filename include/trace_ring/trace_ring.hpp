@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// For a program that records: events and the recorder. Optional parts have headers of their own:
+/// For a program that records: events and the recorder. Optional parts are in other headers:
 /// draining.hpp, control.hpp, snapshots.hpp and per_cpu.hpp. Rings by policy are in rings.hpp,
 /// readers in reading.hpp.
 /// @code
@@ -18,6 +18,7 @@
 
 // what is written
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/span.hpp>

@@ -214,8 +214,8 @@ function(trace_ring_at_any_address)
 endfunction()
 
 # trace_ring_both_modes(<name> SOURCE <source> [TRIED <source>] [FLAGS <flag>...] [LIBS <flag>...])
-#   A program for 64 and for 32 bits, whatever the flags of this build: the target <name> builds
-#   both, and <name>_64 and <name>_32 are their paths, empty if the compiler cannot build them.
+#   A program for 64 and for 32 bits, independent of the flags of this build: the target <name>
+#   builds both, and <name>_64 and <name>_32 are their paths, empty if the compiler cannot build them.
 #   TRIED  what is compiled to find that out, if SOURCE takes long
 function(trace_ring_both_modes name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;TRIED" "FLAGS;LIBS")

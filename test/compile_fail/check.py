@@ -27,7 +27,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "meta"))
 from precompiled import first_includes, precompile  # noqa: E402
 
@@ -100,50 +100,8 @@ def check(path, command):
     return faults
 
 
-SOUND = """
-template <class T> struct small { static_assert(sizeof(T) < 3, "T must be small"); };
-#ifdef FAILS_size  // expect: must be small
-small<int> big;
-#endif
-#ifdef PASSES_size
-small<char> good;
-#endif
-"""
-
-
-def self_test(command):
-    """Each way in which a file can be wrong is planted once, and must be found."""
-    planted = {
-        "a case that compiles": SOUND.replace("small<int>", "small<char>"),
-        "another message": SOUND.replace("expect: must be small", "expect: must be large"),
-        "an error that is no static_assert": SOUND.replace("small<int> big", "int must be small"),
-        "a twin that does not compile": SOUND.replace("small<char> good", "small<int> good"),
-        "a second error": SOUND.replace("expect:", "expect-only:").replace("big;", "big; none two;"),
-        "no twin": SOUND.replace("PASSES_size", "PASSES_other"),
-        "no expectation": SOUND.replace("// expect", "// expects"),
-        "no cases": "int nothing;\n",
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "planted.cpp")
-
-        def faults_of(text):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return check(path, command)
-
-        missed = [name for name, text in planted.items() if not faults_of(text)]
-        for sound in (SOUND, SOUND.replace("expect:", "expect-only:")):
-            if faults := faults_of(sound):
-                missed.append("a sound file was refused: " + "\n".join(faults))
-    for name in missed:
-        print("not found:", name)
-    return 1 if missed else 0
-
-
 def main(arguments):
     path, command = arguments[0], arguments[arguments.index("--") + 1:]
-    if path == "--self-test":
-        return self_test(command)
     faults = check(path, command)
     for fault in faults:
         print(fault, file=sys.stderr)

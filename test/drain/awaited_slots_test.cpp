@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <trace_ring/list_of.hpp>
-#include <trace_ring/recorder/in_place/closed_search.hpp>
+#include <trace_ring/recorder/drain_source/closed_search.hpp>
 
 BOOST_AUTO_TEST_SUITE(awaited_slots)
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include <recorder/account.hpp>

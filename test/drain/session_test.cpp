@@ -12,7 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 #include <drain/foreign.hpp>
 

@@ -12,7 +12,7 @@
 #include <fuzz/hostile.hpp>
 #include <fuzz/targets.hpp>
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 namespace trace_ring_test::fuzz {
 

@@ -27,7 +27,7 @@
 #include <recorder/scratch.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/instrument/table_file.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace {

@@ -4,7 +4,6 @@
 """Checks that no program says that nothing is missing unless counts say so that a test has seen.
 
     absences.py ROOT
-    absences.py --self-test
 
 A text in examples/ or include/ that says `none`, `nothing` or the like must be one of:
     // absent: COUNT, COUNT (FOLDER/TEST)    on the line before or up to three lines above
@@ -16,7 +15,6 @@ is not zero and the program does not say so, marked
 import os
 import re
 import sys
-import tempfile
 
 TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 CLAIM = re.compile(r"^\W*(?:(?:lost|gaps|missing)\W+)?(?:none|nothing|nothing (?:is )?(?:lost|missing)"
@@ -80,37 +78,10 @@ def check(root):
         yield f"{root}: no such text was found"
 
 
-SOUND = {"examples/one/main.cpp": '// absent: lost, damages (examples/one_test)\nsay("nothing lost");\n'
-                                  "int lost, damages;\n",
-         "test/examples/one_test.cpp": "// present: lost\n// present: damages\n"}
-PLANTED = (
-    ("examples/one/main.cpp", 'say("lost  nothing");\n'),
-    ("examples/one/main.cpp", '// absent: lost (examples/two_test)\nsay("None.");\nint lost;\n'),
-    ("examples/one/main.cpp", '// absent: gone (examples/one_test)\nsay("none");\n'),
-    ("test/examples/one_test.cpp", "// present: lost\n"),
-)
-
-
-def self_test():
-    def faults_of(tree):
-        with tempfile.TemporaryDirectory() as root:
-            for path, text in tree.items():
-                path = os.path.join(root, path)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(text)
-            return list(check(root))
-
-    wrong = [f"a sound tree is refused: {said}" for said in faults_of(SOUND)]
-    wrong += [f"planted fault {number} is not found" for number, (path, text) in enumerate(PLANTED)
-              if not faults_of({**SOUND, path: text})]
-    return wrong
-
-
 def main(arguments):
     if len(arguments) != 1:
         sys.exit(__doc__.strip())
-    faults = self_test() if arguments == ["--self-test"] else list(check(arguments[0]))
+    faults = list(check(arguments[0]))
     for line in faults:
         print(line, file=sys.stderr)
     return 1 if faults else 0

@@ -3,20 +3,20 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """The habits of the sources that a program can check.
 
-    habits.py CHECK ROOT   looks at ROOT/include/trace_ring; prints `file:line: rule` for each fault
-    habits.py --self-test  plants faults of every kind, each of which must be found
+    habits.py CHECK ROOT   reads ROOT/include/trace_ring; prints `file:line: rule` for each fault
 
-CHECK is includes, headers, order, labels or relaxed.
+CHECK is includes, headers, order, labels, relaxed or tests. `tests` reads ROOT/test: each source with
+test cases is in one list of tests, once, so ctest runs each case once.
 
-includes: what each folder may include, and that no folders include one another in a circle, to the
-last subfolder. A header that holds the parts of a folder together (x.hpp beside x/) is of that folder.
+includes: what each folder may include, and that neither folders, to the last subfolder, nor files
+include one another in a circle. A header that holds the parts of a folder together (x.hpp next to x/)
+is of that folder.
 """
 import os
 import re
 import sys
-import tempfile
 
-# --- What each folder may include, beside itself -------------------------------------------------
+# --- What each folder may include, except itself -------------------------------------------------
 ROOT = "the root headers"
 POLICIES = ("policy/claim", "policy/full", "policy/notify", "policy/storage", "policy/clock",
             "policy/gate")
@@ -135,9 +135,20 @@ def folders_included(found):
     return edges
 
 
-def reached_from(folder, edges):
-    """The folders that a folder includes, and by which way: {folder: the one before it}."""
-    before, todo = {}, [folder]
+def files_included(found):
+    """For each header those that it includes, each with the place where it does: (path, line)."""
+    edges = {}
+    for path, lines in found:
+        for number, _, name in included(lines):
+            target = name.removeprefix("trace_ring/")
+            if target != name:
+                edges.setdefault(path, {}).setdefault(target, (path, number))
+    return edges
+
+
+def reached_from(start, edges):
+    """What a folder or file includes, and by which way: {one: the one before it}."""
+    before, todo = {}, [start]
     for one in todo:
         for other in edges.get(one, ()):
             if other not in before:
@@ -146,19 +157,25 @@ def reached_from(folder, edges):
     return before
 
 
-def check_circles(found):
-    edges = folders_included(found)
-    told = set()
-    for folder in sorted(edges):
-        before = reached_from(folder, edges)
-        if folder not in before or folder in told:
+def circles(edges):
+    """Ways from a folder or file to itself, as lists; each is part of at most one of them."""
+    reported = set()
+    for start in sorted(edges):
+        before = reached_from(start, edges)
+        if start not in before or start in reported:
             continue
-        way = [folder]
-        while len(way) == 1 or way[0] != folder:
+        way = [start]
+        while len(way) == 1 or way[0] != start:
             way.insert(0, before[way[0]])
-        told.update(way)
-        path, number = edges[way[0]][way[1]]
-        yield fault(path, number, f"folders include one another: {' -> '.join(way)}")
+        reported.update(way)
+        yield way
+
+
+def check_circles(found):
+    for what, edges in (("folders", folders_included(found)), ("files", files_included(found))):
+        for way in circles(edges):
+            path, number = edges[way[0]][way[1]]
+            yield fault(path, number, f"{what} include one another: {' -> '.join(way)}")
 
 
 # --- What every header looks like ----------------------------------------------------------------
@@ -249,6 +266,8 @@ def check_order(root):
     points = {}
     places = [(path, number, label, partners) for path, lines in headers(root)
               for number, label, partners in pairs(lines)]
+    if not places:
+        yield f"{root}: no ordering points"
     for path, number, label, partners in places:
         if not label:
             yield fault(path, number, "write '// order: name:A pairs with name:B[, name:C]'")
@@ -275,7 +294,7 @@ def check_labels(root):
                     yield fault(path, number, "an ordering point without a label")
 
 
-# A comment with these words speaks for all that follows in the block that it stands in.
+# A comment with these words is for the rest of its block.
 TO_THE_END = "relaxed, to the end"
 
 
@@ -324,159 +343,57 @@ def check_relaxed(root):
                     yield fault(path, number, "relaxed without a few words why it is enough")
 
 
+# --- The lists of tests --------------------------------------------------------------------------
+CASE = re.compile(r"^BOOST_(?:AUTO|DATA|FIXTURE)_TEST_CASE", re.M)
+SUITE = re.compile(r"^BOOST_AUTO_TEST_SUITE\((\w+)", re.M)
+LISTED = re.compile(r"trace_ring_test\(([\w/]+)([^()]*)\)")
+
+
+def check_tests(root):
+    programs = {}  # of each listed source: those that have it
+    for path, text in files(root, "CMakeLists.txt"):
+        for entry, words in LISTED.findall(text):
+            program = re.search(r"\bIN (\w+)", words) or [entry, entry]
+            for word in [entry, *words.split()]:
+                source = os.path.normpath(os.path.join(os.path.dirname(path), word))
+                programs.setdefault(source.removesuffix(".cpp") + ".cpp", []).append(program[1])
+    suites = {}
+    for path, text in files(root, ".cpp"):
+        if not CASE.search(text):
+            continue
+        its = programs.get(path, [])
+        if len(its) != 1:
+            yield f"{path}: in {len(its)} lists of tests, and not in one"
+        # Boost.Test joins suites of the same name, and an entry chooses its suites by their source.
+        for suite in SUITE.findall(text):
+            other = suites.setdefault((*its, suite), path)
+            if other != path:
+                yield f"{path}: its suite {suite} is also in {other}"
+    if not suites:
+        yield "no test cases"
+
+
+def files(root, ending):
+    """Each file below ROOT/test whose name has that ending, as (path from ROOT, text)."""
+    for folder, _, names in sorted(os.walk(os.path.join(root, "test"))):
+        for name in sorted(names):
+            if name.endswith(ending):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as file:
+                    yield os.path.relpath(path, root), file.read()
+
+
 CHECKS = {"includes": check_includes, "headers": check_headers, "order": check_order,
-          "labels": check_labels, "relaxed": check_relaxed}
-
-# --- Each kind of fault, planted -----------------------------------------------------------------
-TOP = """// Copyright the trace_ring authors.
-// Distributed under the Boost Software License, Version 1.0. See LICENSE.
-#pragma once
-
-/// @file
-/// A planted header.
-"""
-# One comment for a whole function, blocks within it and the preprocessor's lines included.
-LONG = """void f() {
-    // relaxed, to the end: own words
-    int m;
-    int k;
-#if 1
-    if (m == k) {
-        m = 1;
-
-        k = 2;
-        a.store(m, relaxed);
-    }
-#endif
-    m = 3;
-    k = 4;
-    b.store(k, relaxed);
-}
-"""
-SOUND = {
-    "atomic.hpp": TOP + "#include <boost/atomic/atomic.hpp>\ninline int relaxed = release;\n",
-    "rings.hpp": TOP + "#include <trace_ring/ring/ring.hpp>\n",
-    "reading.hpp": TOP + "#include <trace_ring/reduce/reader.hpp>\n",
-    "x86.hpp": TOP + "#include <trace_ring/x86/debug_store.hpp>\n",
-    "policy/claim/add.hpp": TOP + "#include <trace_ring/atomic.hpp>\n",
-    "format/sub_buffer.hpp": TOP + "// order: ring.commit:A pairs with ring.read:B\n"
-                                   "commit.store(n, release);\n",
-    "ring/ring.hpp": TOP + "#include <vector>\n#include <trace_ring/policy/claim/add.hpp>\n"
-                           "#include <trace_ring/policy/notify/never.hpp>\n",
-    "reduce/parts/part.hpp": TOP + "#include <trace_ring/reduce/parts.hpp>\n",
-    "reduce/parts.hpp": TOP,
-    "reduce/reader.hpp": TOP + "#include <trace_ring/reduce/parts/part.hpp>\n"
-                               "#include <trace_ring/format/sub_buffer.hpp>\n"
-                               "// order: ring.read:B pairs with ring.commit:A (the bytes)\n"
-                               "n = commit.load(acquire);\n"
-                               "// only this thread writes it\n"
-                               "a.store(n, relaxed);\nb.store(n, relaxed);\n" + LONG,
-    "x86/debug_store.hpp": TOP + "#include <trace_ring/policy/notify/never.hpp>\n",
-    "policy/notify/never.hpp": TOP + "/// | a | b |\n/// |---|---|\n/// | `x | y` | 1 \\| 2 |\n",
-}
-# check, header, what it says instead, where the fault must be seen
-PLANTED = [
-    ("includes", "policy/claim/add.hpp", TOP + "#include <trace_ring/policy/full/stop.hpp>\n",
-     "policy/claim/add.hpp:7"),
-    ("includes", "policy/claim/add.hpp", TOP + "#  include <trace_ring/ring/ring.hpp>\n",
-     "policy/claim/add.hpp:7"),
-    ("includes", "ring/ring.hpp", TOP + "#include <trace_ring/recorder/recorder.hpp>\n",
-     "ring/ring.hpp:7"),
-    ("includes", "ring/ring.hpp", TOP + "#include <trace_ring/rings.hpp>\n", "ring/ring.hpp:7"),
-    ("includes", "reading.hpp", SOUND["reading.hpp"] + "#include <trace_ring/rings.hpp>\n",
-     "reading.hpp:8"),
-    ("includes", "ring/ring.hpp", TOP + '#include "sub_buffer.hpp"\n', "ring/ring.hpp:7"),
-    ("includes", "ring/ring.hpp", TOP + "#include <boost/atomic.hpp>\n", "ring/ring.hpp:7"),
-    ("includes", "atomic.hpp", TOP + "#include <trace_ring/record/event.hpp>\n", "atomic.hpp:7"),
-    ("includes", "reduce/reader.hpp", TOP + "#include <trace_ring/ring/ring.hpp>\n",
-     "reduce/reader.hpp:7"),
-    ("includes", "format/sub_buffer.hpp", TOP + "#include <trace_ring/ring/ring.hpp>\n",
-     "format/sub_buffer.hpp:7"),
-    ("includes", "rings.hpp", TOP + "#include <trace_ring/x86/debug_store.hpp>\n", "rings.hpp:7"),
-    ("includes", "novel/thing.hpp", TOP + "#include <trace_ring/atomic.hpp>\n",
-     "novel/thing.hpp:7"),
-    # A folder and one within it; by way of the header that holds the parts together.
-    ("includes", "reduce/parts/part.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
-     "reduce/reader.hpp:7"),
-    ("includes", "reduce/parts.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
-     "reduce/reader.hpp:7"),
-    ("headers", "ring/ring.hpp", TOP + "int n;\n" * 495, "ring/ring.hpp:501"),
-    ("headers", "ring/ring.hpp", TOP + "int n;\n/// " + "w" * 97 + "\n", "ring/ring.hpp:8"),
-    ("headers", "ring/ring.hpp", "#pragma once\n/// @file\n", "ring/ring.hpp:1"),
-    ("headers", "ring/ring.hpp", TOP.replace("@file", "file"), "ring/ring.hpp:1"),
-    ("headers", "ring/detail/word.hpp", TOP, "ring/detail/word.hpp:1"),
-    ("headers", "ring/string_utils.hpp", TOP, "ring/string_utils.hpp:1"),
-    ("headers", "ring/Ring.h", TOP, "ring/Ring.h:1"),
-    ("headers", "ring/lonely.hpp", TOP, "ring/lonely.hpp:1"),
-    ("headers", "x86/lonely.hpp", TOP, "x86/lonely.hpp:1"),
-    ("headers", "ring/ring.hpp", TOP + "std::atomic<int> n;\n", "ring/ring.hpp:7"),
-    ("headers", "ring/ring.hpp", TOP + "n.load(boost::memory_order_acquire);\n", "ring/ring.hpp:7"),
-    ("headers", "ring/ring.hpp", TOP + "/// | a | b |\n/// |---|---|\n/// | 1 | 2 | | 3 | 4 |\n",
-     "ring/ring.hpp:9"),
-    ("headers", "ring/ring.hpp", TOP + "/// | a | b |\n/// |---|---|\n/// | 1 | two and\n/// more |\n",
-     "ring/ring.hpp:9"),
-    ("order", "format/sub_buffer.hpp", TOP, "reduce/reader.hpp:9"),
-    ("order", "format/sub_buffer.hpp", SOUND["format/sub_buffer.hpp"].replace("read:B", "read:C"),
-     "format/sub_buffer.hpp:7"),
-    ("order", "format/sub_buffer.hpp", SOUND["format/sub_buffer.hpp"].replace("pairs with", "with"),
-     "format/sub_buffer.hpp:7"),
-    ("order", "ring/ring.hpp", SOUND["format/sub_buffer.hpp"], "ring/ring.hpp:7"),
-    ("order", "ring/ring.hpp", TOP + "// order: ring.more:C pairs with ring.commit:A,\n"
-                                     "// ring.read:B\n", "ring/ring.hpp:7"),
-    ("labels", "ring/ring.hpp", TOP + "thread_fence(seq_cst);  // as said above\n",
-     "ring/ring.hpp:7"),
-    ("relaxed", "ring/ring.hpp", TOP + "int n;\nint m;\na.store(n, relaxed);\n",
-     "ring/ring.hpp:9"),
-    ("relaxed", "ring/ring.hpp", TOP + "// why\nint n;\nint m;\na.store(n, relaxed);\n",
-     "ring/ring.hpp:10"),
-    # "to the end" ends with its function, or with the block that it stands in, and is a comment's.
-    ("relaxed", "ring/ring.hpp", TOP + LONG + "void g() {\n    int m;\n    int k;\n"
-                                              "    a.store(n, relaxed);\n}\n", "ring/ring.hpp:26"),
-    ("relaxed", "ring/ring.hpp", TOP + LONG.replace("    }\n", "    }\n    b.load();\n" * 2)
-                                           .replace("    // relaxed", "        // relaxed"),
-     "ring/ring.hpp:24"),
-    ("relaxed", "ring/ring.hpp", TOP + LONG.replace("// relaxed, to the end: own words",
-                                                    "print(\"relaxed, to the end\");"),
-     "ring/ring.hpp:16"),
-]
-
-
-def self_test():
-    def faults_of(check, tree):
-        with tempfile.TemporaryDirectory() as root:
-            for path, text in tree.items():
-                path = os.path.join(root, "include", "trace_ring", path)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(text)
-            return list(CHECKS[check](root))
-
-    wrong = [f"a sound tree is refused: {said}" for check in CHECKS
-             for said in faults_of(check, SOUND)]
-    for number, (check, path, text, where) in enumerate(PLANTED):
-        said = faults_of(check, {**SOUND, path: text})
-        if not any(f"/{where}: " in line for line in said):
-            wrong.append(f"planted fault {number} ({check}) is not found at {where}: {said}")
-    circle = {**SOUND, "ring/a/x.hpp": TOP + "#include <trace_ring/ring/b/y.hpp>\n",
-              "ring/b/y.hpp": TOP + "#include <trace_ring/ring/c/z.hpp>\n",
-              "ring/c/z.hpp": TOP + "#include <trace_ring/ring/a/w.hpp>\n", "ring/a/w.hpp": TOP}
-    found = faults_of("includes", circle)
-    if not any("ring/a -> ring/b -> ring/c -> ring/a" in line for line in found):
-        wrong.append(f"a circle of folders is not found: {found}")
-    print(f"{len(PLANTED)} planted faults, {len(wrong)} wrong answers")
-    return wrong
+          "labels": check_labels, "relaxed": check_relaxed, "tests": check_tests}
 
 
 def main(arguments):
-    if arguments == ["--self-test"]:
-        faults = self_test()
-    else:
-        check, root = arguments
-        faults = list(CHECKS[check](root))
-        found = headers(root)
-        if not found:
-            faults.append(f"{root}: no headers")
-        print(f"{check}: {len(found)} headers, {len(faults)} faults")
+    check, root = arguments
+    faults = list(CHECKS[check](root))
+    found = headers(root)
+    if not found:
+        faults.append(f"{root}: no headers")
+    print(f"{check}: {len(found)} headers, {len(faults)} faults")
     for line in faults:
         print(line)
     return 1 if faults else 0

@@ -7,7 +7,6 @@
                                     says of what run
     proof.py readme TABLE README    puts a printed table where the README has its own
     proof.py check ROOT             the README's promises are those that tests report, and the reverse
-    proof.py --self-test            plants faults of every kind, each of which must be found
 
 A test reports with trace_ring_test::proof (proof.hpp), a script by printing the same line:
 
@@ -19,7 +18,6 @@ PROMISES below, a test that reports it, and the table of a new run in the README
 import os
 import re
 import sys
-import tempfile
 
 # id: what is promised, and how it is checked.
 PROMISES = {
@@ -144,39 +142,6 @@ def check(root):
     return faults
 
 
-# --- The test of the test ------------------------------------------------------------------------
-def self_test():
-    counts = {}
-    strangers = add_up("\nproof: whole: 12 interleavings\nxproof: whole: 1 interleavings\n"
-                       "proof: whole: 3000 interleavings\r\nproof: whole: 7 records\n"
-                       "proof: whole: interleavings\nproof: unheard-of: 1 things\n", counts)
-    faults = []
-    if counts != {"whole": {"interleavings": 3012, "records": 7}} or strangers != ["unheard-of"]:
-        faults.append(f"lines are not added up: {counts}, {strangers}")
-    sound = put(f"# A\n{TABLE[0]}\nold\n{TABLE[1]}\nend\n", "\n".join(table("`test/run`", counts)))
-    if "old" in sound or "3,012 interleavings, 7 records |" not in sound or not sound.endswith("\nend\n"):
-        faults.append(f"the table is not put in its place: {sound}")
-    source = 'proof("whole", runs, "interleavings");\n'
-    planted = {
-        "a promise that no test reports": (sound, source.replace("proof(", "prove(")),
-        "a report that the README has not": (sound, source + 'proof("order", 1, "records");\n'),
-        "a report that is no promise": (sound, source + 'proof("unheard-of", 1, "things");\n'),
-        "a row of another wording": (sound.replace("No reader sees", "A reader sees"), source),
-        "a row without a count": (sound.replace("3,012 interleavings, 7 records", "much"), source),
-        "no table": (sound.replace(TABLE[0], ""), source),
-    }
-    for name, (readme, test) in {"": (sound, source), **planted}.items():
-        with tempfile.TemporaryDirectory() as root:
-            os.mkdir(os.path.join(root, "test"))
-            for path, text in (("README.md", readme), ("test/whole_test.cpp", test)):
-                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
-                    file.write(text)
-            found = check(root)
-        if bool(found) != bool(name):
-            faults.append(f"not found: {name}" if name else f"a sound tree was refused: {found}")
-    return faults
-
-
 def read(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -184,9 +149,7 @@ def read(path):
 
 def main(arguments):
     faults = []
-    if arguments[0] == "--self-test":
-        faults = self_test()
-    elif arguments[0] == "check":
+    if arguments[0] == "check":
         faults = check(arguments[1])
     elif arguments[0] == "table":
         counts = {}

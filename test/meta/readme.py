@@ -4,7 +4,6 @@
 """Compiles and runs the C++ of documents, and runs their command lines.
 
     readme.py BIN FILE... -- COMPILER [FLAG...]
-    readme.py --self-test -- COMPILER [FLAG...]
 
 Each block ```cpp is a program, or declarations that an empty main is added to. A comment on the
 line before the block says otherwise:
@@ -32,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 from precompiled import first_includes, precompile  # noqa: E402
 
 # What most programs include. Who includes it at the beginning, gets it parsed once for all of them.
@@ -70,6 +69,7 @@ NOT_RUN = {
     },
     "examples/address_trace/README.md": {
         "address-trace cc": "it stands for a compiler in a make file",
+        "address-trace c++": "it stands for a compiler in a make file",
     },
     "examples/trace_reduce/README.md": {
         "trace-reduce core": "there is no core file: test/examples/trace_reduce/kinds_test.cpp makes them",
@@ -220,72 +220,6 @@ def check(text, command, programs, folder, first=(), not_run=()):
     return faults
 
 
-SOUND = """
-```cpp
-#include <cstdlib>
-inline int answer = 42;
-```
-text
-<!-- statements -->
-```cpp
-return answer - 42;
-```
-<!-- fragment -->
-```cpp
-auto slot = ...
-```
-<!-- not run: it fails -->
-```sh
-exit 1
-```
-```sh
-# a comment
-true
-
-test -d build/bin
-```
-```text
-exit 1
-```
-Also `python3 --version`, `trace-reduce FILE`, `--format json` and `make all`.
-```
-$ test -d build/bin
-$ echo 1; echo 22 of 33
-4
-5 of 678
-```
-"""
-
-
-def check_alone(text, command):
-    with tempfile.TemporaryDirectory() as folder:
-        return check(text, command, ".", folder, (), ["make all"] if "make" in text else [])
-
-
-def self_test(command):
-    planted = {
-        "a block that does not compile": SOUND.replace("int answer", "int question"),
-        "a program that fails": SOUND.replace("- 42", "- 41"),
-        "a block that is no longer a fragment": SOUND.replace("<!-- fragment -->\n", ""),
-        "a block of shell that is not said to be not run":
-            SOUND.replace("<!-- not run: it fails -->\n", ""),
-        "a line of a block of shell that fails": SOUND.replace("\ntrue\n", "\nfalse\n"),
-        "a command in a block without its mark": SOUND.replace("\n4\n", "\n4\n```\n```\ntrace-no 1\n"),
-        "a command in the text that fails": SOUND.replace("python3 --version", "python3 --virsion"),
-        "a command in the text that is no longer listed": SOUND.replace("make all", "make nothing"),
-        "half a command in the text": SOUND.replace("--format json", "--list 'libc*:mal*'"),
-        "a language that is not tried": SOUND.replace("```text", "```bash"),
-        "an unknown kind": SOUND.replace("<!-- fragment", "<!-- figment"),
-        "no code": "text\n",
-        "a command that fails": SOUND.replace("test -d", "test -f"),
-        "a command that prints something else": SOUND.replace("22 of", "22 in"),
-    }
-    missed = [name for name, text in planted.items() if not check_alone(text, command)]
-    if faults := check_alone(SOUND, command):
-        missed.append("a sound document was refused: " + "\n".join(faults))
-    return missed
-
-
 def not_run_in(path):
     """The commands in the text of that page that are not run."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -296,8 +230,6 @@ def main(arguments):
     at = arguments.index("--")
     (programs, *paths), command = arguments[:at], arguments[at + 1:]
     faults = []
-    if programs == "--self-test":
-        faults = self_test(command)
     with tempfile.TemporaryDirectory() as scratch:
         first = precompile(command, [WHOLE], scratch) if paths else []
         folders = [os.path.join(scratch, str(number)) for number in range(len(paths))]

@@ -12,17 +12,13 @@
     results.py built PRESET LOG BEFORE            prints how long each output took to build, by the
                                                   lines of a .ninja_log after the first BEFORE
     results.py slowest TIMES                      prints the ten that took longest, of each kind
-    results.py --self-test                        runs these on results made up
 
 TESTS is what `ctest --show-only=json-v1` prints. Of several JUNIT, a test's last counts.
 """
-import contextlib
-import io
 import json
 import os
 import re
 import sys
-import tempfile
 import xml.etree.ElementTree as xml
 
 
@@ -120,63 +116,5 @@ def slowest(times):
 
 
 # --- The test of the test ------------------------------------------------------------------------
-FIRST = """<testsuite>
-<testcase name="a/holds" time="1.5" status="run"><system-out>error: of another's</system-out></testcase>
-<testcase name="a/late" time="2" status="fail"><system-out>error: too late</system-out></testcase>
-<testcase name="a/breaks" time="3" status="fail"><system-out>fine\nerror: broken</system-out></testcase>
-<testcase name="a/absent" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
-<system-out>no conan here</system-out></testcase>
-<testcase name="a/lost" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
-</testsuite>"""
-AGAIN = '<testsuite><testcase name="a/late" time="4" status="run"/></testsuite>'
-LOG = "# ninja log v5\n0\t9000\t1\told.o\tab\n0\t2500\t1\tone.o\tab\n0\t2500\t1\t./one.o\tab\n"
-
-
-def self_test():
-    def said(function, *arguments, given=""):
-        out = io.StringIO()
-        before, sys.stdin = sys.stdin, io.StringIO(given)
-        with contextlib.redirect_stdout(out):
-            function(*arguments)
-        sys.stdin = before
-        return out.getvalue().rstrip("\n")
-
-    with tempfile.TemporaryDirectory() as folder:
-        def file(name, text=""):
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as made:
-                made.write(text)
-            return made.name
-        first, again, log = file("1.xml", FIRST), file("2.xml", AGAIN), file("log", LOG)
-        notes, times, broken = file("notes"), file("times"), file("3.xml", "<testsuite>")
-        tests = json.dumps({"tests": [{"name": "a/late", "command": [os.path.join(folder, "late"), "x"]},
-                                      {"name": "a/holds", "command": ["/usr/bin/python3"]},
-                                      {"name": "a/looks", "command": ["/usr/bin/python3"], "properties":
-                                       [{"name": "LABELS", "value": ["a", "source"]}]}]})
-        late, _, looks = json.loads(tests)["tests"]
-        told = [
-            ("counts", said(count, "p", notes, times, first, again, broken), "2 2 1"),
-            ("nothing counted", said(count, "p", os.devnull, os.devnull, broken), "0 0 0"),
-            ("failed", said(failed, first, given=tests), "^(a/late)$"),
-            ("held again", said(failed, first, again, given=tests), ""),
-            ("targets", said(targets, folder, given=json.dumps({"tests": [late, looks]})), "late"),
-            ("targets of scripts", said(targets, folder, given=tests), "all"),
-            ("targets of sources", said(targets, folder, given=json.dumps({"tests": [looks]})), "nothing"),
-            ("targets of none", said(targets, folder, given=json.dumps({"tests": []})), ""),
-            ("built", said(built, "p", log, 2), "build 2.5 p: one.o"),
-            ("slowest", said(slowest, times).splitlines()[:2],
-             ["the slowest to run, of 10 s:", "     6.0 s  p: a/late"]),
-        ]
-        with open(notes, encoding="utf-8") as made:
-            told.append(("notes", made.read().splitlines(), [
-                "failed in p at first, and held when tried again: a/late",
-                "failed in p: a/breaks", "    error: broken",
-                "skipped in p: a/absent: no conan here", "failed in p: a/lost"]))
-    faults = [f"{name}: {got!r}, not {expected!r}" for name, got, expected in told if got != expected]
-    print("\n".join(faults))
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--self-test":
-        sys.exit(self_test())
     {f.__name__: f for f in (count, failed, targets, built, slowest)}[sys.argv[1]](*sys.argv[2:])

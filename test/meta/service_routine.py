@@ -4,7 +4,6 @@
 """Checks that a chapter which cites code and tests cites what is there.
 
     service_routine.py README TESTS
-    service_routine.py --self-test
 
 README has the chapter CHAPTER: a numbered list of the seven rules of the manual. Each rule cites
 
@@ -17,7 +16,6 @@ test must be in TESTS, the CMakeLists.txt that runs them. How the lines are brok
 import os
 import re
 import sys
-import tempfile
 
 CHAPTER = "## A DS interrupt service routine, step by step"
 RULES = 7
@@ -84,56 +82,7 @@ def run_name(path, tests):
     return name[:-len(".cpp")]
 
 
-HEADER = "void serve() {\n    stop();\n    read(base,\n         index);\n    // reset();\n}\n"
-TEST = "BOOST_AUTO_TEST_CASE(it_serves) {}\nBOOST_AUTO_TEST_CASE_TEMPLATE(\n    it_stops, T, all) {}\n"
-RUN = "trace_ring_test(a/b_test IN x86)\n"
-RULE = "Text with `words` that cite nothing. It has `stop();` and\n   `read(base, index);` in [h](h.hpp)." \
-       " Tests: `it_serves` and\n   `it_stops` in [b](test/a/b_test.cpp).\n"
-
-
-def page(rules):
-    return "# Page\n\n" + CHAPTER + "\n\nAn introduction.\n\n" + "".join(
-        f"{n}. **Rule.** {text}" for n, text in enumerate(rules, 1)) + "\nAn end with `code` in [x](x).\n\n## Next\n"
-
-
-def self_test():
-    sound = [RULE] * RULES
-    planted = {
-        "no chapter": page(sound).replace("step by step", "in short"),
-        "a rule is missing": page(sound[1:]),
-        "code that is gone": page(sound[1:] + [RULE.replace("`stop();`", "`halt();`")]),
-        "code in a comment only": page(sound[1:] + [RULE.replace("`stop();`", "`reset();`")]),
-        "a test that is gone": page([RULE.replace("`it_stops`", "`it_halts`")] + sound[1:]),
-        "a test by a part of its name": page([RULE.replace("`it_stops`", "`it_stop`")] + sound[1:]),
-        "a file that is gone": page([RULE.replace("(h.hpp)", "(i.hpp)")] + sound[1:]),
-        "no code": page([RULE.replace("in [h](h.hpp)", "somewhere")] + sound[1:]),
-        "no test": page([RULE.replace("in [b](test/a/b_test.cpp)", "somewhere")] + sound[1:]),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        os.makedirs(os.path.join(folder, "test", "a"))
-        paths = {name: os.path.join(folder, name) for name in ("README.md", "h.hpp", "test/a/b_test.cpp",
-                                                               "test/CMakeLists.txt")}
-
-        def faults_of(text, run=RUN):
-            for name, content in (("README.md", text), ("h.hpp", HEADER), ("test/a/b_test.cpp", TEST),
-                                  ("test/CMakeLists.txt", run)):
-                with open(paths[name], "w", encoding="utf-8") as file:
-                    file.write(content)
-            return check(paths["README.md"], paths["test/CMakeLists.txt"])[0]
-
-        missed = [name for name, text in planted.items() if not faults_of(text)]
-        if not faults_of(page(sound), "trace_ring_test(a/bb_test)\n"):
-            missed.append("a test that is not run")
-        if faults := faults_of(page(sound)):
-            missed.append("a sound page was refused: " + "; ".join(faults))
-    for name in missed:
-        print("not found:", name)
-    return 1 if missed else 0
-
-
 def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
     faults, count = check(*arguments)
     for fault in faults:
         print(fault)

@@ -12,17 +12,17 @@ import re
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 
-# Those that a page tells a program to include, beside the umbrellas in the root folder.
+# Headers that a page recommends to include, except the umbrellas in the root folder.
 DIRECTLY = ("recorder/site.hpp", "recorder/recorder.hpp", "record/event.hpp", "ring/ring.hpp",
             "reduce/trace_file.hpp", "drain/session.hpp", "instrument/functions.hpp",
             "instrument/memory.hpp", "instrument/reference_packing.hpp", "fwd.hpp", "policies.hpp", "setup_error.hpp",
             "recorder/cpu/recorder.hpp", "recorder/statistics.hpp", "reduce/statistics.hpp",
             "recorder/trim/trim.hpp", "recorder/control.hpp", "recorder/crash_snapshot.hpp",
             "recorder/runtime_event.hpp", "recorder/other_thread.hpp", "recorder/spans.hpp",
-            "record/event/duration.hpp", "record/event/members.hpp", "record/event/span.hpp",
-            "record/event/value_names.hpp")
+            "record/event/as_field.hpp", "record/event/duration.hpp", "record/event/members.hpp",
+            "record/event/span.hpp", "record/event/value_names.hpp")
 SENTENCE = "trace_ring needs C++20: compile with -std=c++20"
 OLDER = ("-std=c++11", "-std=c++17", "-std=gnu++17")
 

@@ -324,36 +324,10 @@ def check_ways(ways, folder, command):
     return 1 if faults else 0
 
 
-# A header with each fault is refused in its way, or the way would find nothing.
-PLANTED_IN_WAYS = (
-    (0, "inline double halve(float value) { return value / 2.0; }"),
-    (0, "struct owner { explicit owner(int) {} int size; };"),
-    (1, "inline int wide(unsigned value) { return value; }"),
-    (2, "inline void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }\nauto* use = &fence;"),
-    (3, 'inline int word; inline void put() { asm("" : : "i"(&word)); }\nauto* use = &put;'),
-)
-
-
-def self_test(command):
-    missed = 0
-    commands = compilers(command)
-    with tempfile.TemporaryDirectory() as scratch:
-        for number, text in PLANTED_IN_WAYS:
-            way = QUICK[number]
-            fault, why_not = try_way(Way(way.name, way.compiler, " ".join(way.flags), text + "\n"),
-                                     commands, scratch, "")
-            if not fault and not why_not:
-                print(f"{way.name}: nothing was found wrong with: {text}")
-                missed += 1
-    return 1 if missed else 0
-
-
 def main(arguments):
     what, folder, command = arguments[0], arguments[1], arguments[arguments.index("--") + 1:]
     if what == "macros":
         return check_macros(folder, command)
-    if what == "self-test":
-        return self_test(command)
     return check_ways({"quick": QUICK, "libcxx": LIBCXX, "all": ALL}[what], folder, command)
 
 

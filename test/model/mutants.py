@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # next to the sources
 import orders  # noqa: E402
 
 SLOTS = "ring/policies/slots.hpp"
@@ -39,21 +39,22 @@ MARKS = "policy/notify/at_watermark.hpp"
 LISTENER = "drain/listener.hpp"
 SUB = "format/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
+RECORDS = "ring/sub_buffers/record_writer.hpp"
 WRITER = "ring/sub_buffers/lane_writer.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/drain.hpp"
 WRITE = "recorder/site/hot_path.hpp"
-CORE = "recorder/lane/core.hpp"
-CLAIM = "recorder/lane/claim.hpp"
+BY_THREAD = "recorder/thread/lanes_by_thread.hpp"
+CLAIM = "recorder/lane/lane_sub_buffers.hpp"
 NEXT = "recorder/lane/claimer.hpp"
 HELD = "recorder/lane/holdings.hpp"
-THREADS = "recorder/lane/threads.hpp"
-HAND = "recorder/lane/hand_on.hpp"
-SOURCE = "recorder/in_place/source.hpp"
+ADOPTION = "recorder/lane/adoption.hpp"
+SOURCE = "recorder/drain_source/drain_source.hpp"
 LANES = "recorder/lane/lane_book.hpp"
-SNAPSHOT = "recorder/snapshot.hpp"
+SNAPSHOT = "recorder/snapshot/snapshot_writer.hpp"
+STORAGE = "policy/storage/file.hpp"
 RINGS = "recorder/file/rings.hpp"
-FRAMES = "recorder/stack/frames.hpp"
+ABANDONED = "recorder/thread/abandoned.hpp"
 BATCH = "reduce/cursor/read_ahead.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
@@ -95,8 +96,8 @@ rec_read = "a_reader_copies_sub_buffers_that_a_thread_overwrites"
 rec_timed = "a_reader_copies_what_is_recorded_with_a_clock"
 rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_missed"
 rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
-rec_oldest = "what_was_handed_on_is_gone_on_with_or_overwritten"
-rec_hand = "a_thread_that_ends_hands_on_what_it_has_not_filled"
+rec_oldest = "a_released_lane_is_adopted_or_overwritten"
+rec_adopt = "a_lane_whose_thread_ends_is_adopted_with_what_it_has_not_filled"
 
 stops = "a_ring_that_stops_has_all_that_came_before"
 quotas = "what_is_set_aside_for_some_events_others_do_not_reach"
@@ -108,9 +109,7 @@ handler = "a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts"
 rows = "what_lies_in_a_row_is_copied_whole_if_it_was_looked_at_before"
 index = "the_index_tells_the_time_of_what_it_tells_of"
 lap = "a_thread_that_sleeps_a_lap_overwrites_nothing_newer"
-switched = "stacks_of_one_thread_that_are_switched_within_records_spoil_none"
 left = "a_record_that_is_left_for_another_stack_goes_on_in_its_lane"
-left_full = "a_record_that_is_left_where_it_needs_a_sub_buffer_goes_on"
 
 TORN = "a torn record was read"
 BEHIND = "not ordered behind"
@@ -167,7 +166,7 @@ SUB_BUFFERS = [
     ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
     ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
     ("copy: one record more than is committed", SUB, "        bytes = [[commit_word::offset(commit)]];\n    }", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
-    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", subs, ""),
+    ("record: it is not released", RECORDS, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", subs, ""),
     ("time: it is not released", WRITER, "sub.commit.store(word + bytes, [[release]]);", "relaxed", times, ""),
     ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(state_word(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
     ("next: no fence behind the reset", SUBS, "read:C, ring.filled:A\n        [[thread_fence(release);]]", ";", subs, ""),
@@ -212,29 +211,29 @@ MARKED = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", rec_read, ""),
+    ("record: it is not released", RECORDS, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", rec_read, ""),
     ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B, index.look:A\n    [[thread_fence(release);]]", ";", rec_read, ""),
     ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
     ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
     ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
     ("claim: what is overwritten is not counted", CLAIM, "[[overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
-    ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
+    ("claim: what was refused is not counted", BY_THREAD, "[[lane.entry.load(relaxed)->refused.fetch_add(1, relaxed);]]\n            lane.refused", ";", rec_refuse, "refused"),
     ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
     ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
-    ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
+    ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_adopt, ""),
     ("held: not counted back", HELD, "[[of.held->fetch_sub(1, relaxed);]]", ";", rec_two, "counted as held"),
     # Sessions.
     ("session: it does not mark what it reads", SOURCE, "return [[trace_.sub_buffer(what.slot).state.compare_exchange_strong(\n            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire)]];", "trace_.sub_buffer(what.slot).state.load(acquire) == word", rec_sessions, ""),
     ("session: what it read is not released", SOURCE, ".state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), [[release]]);", "relaxed", rec_refuse, BEHIND),
     ("session: what it read stays closed", SOURCE, ".state.store([[stamped{what.at(), number(sub_buffer_state::free)}.word()]], release);", "stamped{what.at(), number(sub_buffer_state::closed)}.word()", rec_sessions, ""),
-    # Handing on.
-    ("hand on: the swap is a store", HAND, "if ([[!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::active), acq_rel), false)", rec_oldest, ""),
+    # Adoption.
+    ("adopt: the swap is a store", ADOPTION, "if ([[!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::active), acq_rel), false)", rec_oldest, ""),
 ]
 
 LIFE = [
     ("grow: the ring is thought to be full", NEXT, "if (slot >= of.first && [[can_grow(of)]] &&", "false", grows, "as it may"),
-    ("stop: gates stay open", NEXT, "if (full_ == full_mode::stop) [[events_.shut(true);]]", ";", stops, "a gate is open"),
+    ("stop: gates stay open", NEXT, "if (full_ == full_mode::stop) [[shut_gates();]]", ";", stops, "a gate is open"),
     ("keep: what is young is thought old", NEXT, "return [[memory_.now() < old_at(closed)]];", "false", keeps, "kept was overwritten"),
     ("quota: events go with the others", RINGS, "return [[wanted <= last_ ? wanted : 0]];", "0", quotas, "a flood of others"),
     ("death: what was committed is not counted", LANES, "[[entry.written.store(sub.first_position.load(relaxed) + records, release);]]\n    } else", ";", dies, "lanes do not count"),
@@ -242,17 +241,13 @@ LIFE = [
     ("death: what is reset stays so", LANES, "now = sub_buffer_state::free;\n        [[sub.commit.store(commit_word::empty, relaxed);]]", "return now;", dies, "held"),
     ("death: a claim is not told of first", CLAIM, "[[lane.entry.load(relaxed)->newest.store(drawn.pos, release);]]", ";", dies, "held"),
     ("handler: the lane is not marked", WRITE, "idle = [[set_mark(mark.value)]];", "mark.value.load(relaxed)", handler, ""),
-    ("stacks: a lane is taken in two steps", CORE, "if ([[!mark.value.compare_exchange_strong(found, opener, relaxed)]]) continue;", "(mark.value.store(opener, relaxed), false)", switched, ""),
-    ("stacks: what is on another stack is gone", FRAMES, "return [[own.has(frame) && own.has(here)]] ?", "true", left, ""),
-    ("stacks: a retired lane is entered", FRAMES, "return [[mark_of(lane).retired.load(relaxed) == 0]];", "true", left_full, ""),
-    ("stacks: a lane is retired under the cold path", FRAMES, "if ([[first.opened.load(relaxed) % 2 == 0]])", "true", left_full, ""),
-    ("stacks: what a retired lane holds is not closed", THREADS, "if (retired) [[find_again(lane);]]", ";", left, "held"),
+    ("stacks: a record on another stack is abandoned", ABANDONED, "return [[own.has(frame) && own.has(here)]];", "true", left, ""),
     ("batch: no second look at the state", BATCH, "return [[now.pos == what.pos && now.state != static_cast<unsigned>(sub_buffer_state::reset)]];", "true", rows, ""),
     ("batch: no look at the cursors", BATCH, "if ([[newest - what.pos < in.plan().sub_buffer_limit && newest >= what.pos]]) return true;", "true", rows, ""),
     ("claim: who slept a lap is not refused", CLAIM, "if ([[old.pos >= drawn.pos]]) return nullptr;", "false", lap, "what is newer"),
     ("index: the position before its times", CLAIM, "[[index.first_time.store(now, relaxed);]]", "index.pos.store(at, relaxed); index.first_time.store(now, relaxed);", index, "another's time"),
     ("index: the position stays while it is written", CLAIM, "[[index.pos.store(0, relaxed);]]", ";", index, "another's time"),
-    ("snapshot: a call that was interrupted is an error", SNAPSHOT, "if (result >= 0 || [[errno != EINTR]]) return result;", "true", copies, "not written"),
+    ("snapshot: a call that was interrupted is an error", STORAGE, "if (result >= 0 || [[errno != EINTR]]) return result;", "true", copies, "not written"),
     ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
 ]
 

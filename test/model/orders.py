@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 WEAKER = {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"],
           "seq_cst": ["acq_rel"]}
@@ -105,7 +104,7 @@ NOT_CAUGHT = {
     "not come by": """
     snapshot.ask:A snapshot.ask:B dictionary.read:B
     crash.set:A|acquire crash.set:A|release crash.clear:A crash.take:A snapshot.serve:A
-    snapshot.serve:B process.alive:E here.next:A here.next:B here.next:C here.claim:B|acquire
+    snapshot.serve:B here.next:A here.next:B here.next:C here.claim:B|acquire
     here.claim:B|release here.claim:A here.give_up:A here.leave:B
     here.written:B here.close:B here.give_up:B here.leave:A layout.check:A session.own:A
     session.return:A session.leave:A layout.publish:A process.enter:B process.leave:A
@@ -116,7 +115,7 @@ NOT_CAUGHT = {
     guest.swap:A
     guest.serialize:B ring.session:A setup.fail:A setup.handler:A|acquire
     setup.handler:A|release process.free:A process.look:B process.look:C process.return:A
-    process.take:A process.take:B dictionary.claim:A dictionary.claim:B dictionary.claim:C
+    process.claim:A process.claim:B dictionary.claim:A dictionary.claim:B dictionary.claim:C
     dictionary.free:A dictionary.read:A dictionary.read:C dictionary.write:B
     mapped.find:A mapped.enter:A mapped.enter:B mapped.leave:A held.look:A here.newest:A
     registry.visit:D set_up:A set_up:B set_up:C open.there:A open.there:B detour.take:A
@@ -125,19 +124,19 @@ NOT_CAUGHT = {
     "open": """
     ring.filled:A notify.age:B
     drain.look:A drain.rest:A drain.lane:A drain.advance:A drain.lane:B drain.find:A
-    drain.hold:A process.alive:B go_on:A|acquire go_on:A|release ring.publish:A ring.session:B""",
+    drain.hold:A process.alive:B adopt:A|acquire adopt:A|release ring.publish:A ring.session:B""",
     # Not tried with all of recorder_life_test so far (`--matrix`).
     "not tried": """
-    grow.use:S grow.use:E clocks.write:A clocks.write:B dictionary.write:A lane.leave:B
-    lane.leave:D lane.fold:A lane.take:B lane.enter:B lane.enter:A reclaim.find:A
+    grow.use:S grow.use:E clocks.write:A clocks.write:B dictionary.write:A lane.release:B
+    lane.release:D lane.fold:A lane.claim:B lane.enter:B lane.enter:A reclaim.find:A
     reclaim.find:B lane.written:B reclaim.close:A reclaim.find:C reclaim.find:D lane.written:C
     reclaim.close:B reclaim.own:A|acquire reclaim.own:A|release reclaim.own:B|acquire
     reclaim.own:B|release process.find:A lane.find:A lane.dead:A process.dead:A reclaim.free:A
     grow.ended:C grow.ended:B grow.end:A lane.look:A clocks.look:A index.look:A chain.look:A
     chain.look:B table.read:A snapshot.copy:A snapshot.mark:A snapshot.mark:B
     grow.use:F lane.written:A lane.newest:A claim:C|acquire
-    lane.go_on:A lane.leave:C grow.ended:A lane.take:A claim.next:A lane.leave:A
-    clocks.last:A clocks.last:B lane.free:A lane.take:C lane.take:D lane.again:A""",
+    lane.adopt:A lane.release:C grow.ended:A lane.claim:A claim.next:A lane.release:A
+    clocks.last:A clocks.last:B lane.free:A lane.claim:C lane.claim:D lane.again:A""",
     # One place has several labels: the first stands for it.
     "the same place": """
     snapshot.copy:B snapshot.copy:C table.read:B table.read:C table.read:D""",

@@ -159,22 +159,22 @@ public:
         recorder_ = nullptr;
         if (!as.file.empty()) static_cast<void>(std::remove(as.file.c_str()));
         recorder_ = std::make_unique<recorder>(options);
-        core_ = core_of(*recorder_);
+        lanes_ = lanes_of(*recorder_);
         if (!as.file.empty()) {
             second_ = std::make_unique<recorder>(options);
-            second_core_ = core_of(*second_);
-            keep(second_core_, sizeof *second_core_);
+            second_lanes_ = lanes_of(*second_);
+            keep(second_lanes_, sizeof *second_lanes_);
         }
-        slots_ = core_->memory().plan().sub_buffer_limit;
-        bytes_ = core_->memory().plan().bytes_for(slots_);
+        slots_ = lanes_->memory().plan().sub_buffer_limit;
+        bytes_ = lanes_->memory().plan().bytes_for(slots_);
         // The bytes always exist; a test decides whether growing succeeds.
         if (as.memory_file) {
             require(::ftruncate64(recorder_->descriptor(), static_cast<off64_t>(bytes_)) == 0,
                     "no memory");
         }
         prepare(*this);
-        keep(core_, sizeof *core_);
-        keep(core_->memory().base(), bytes_);
+        keep(lanes_, sizeof *lanes_);
+        keep(lanes_->memory().base(), bytes_);
         for (const auto& each : of_fibre) {
             for (std::size_t ring = 0; ring < trace_ring::layout::max_rings; ++ring) {
                 impl::lane_block* const block = block_of(each, ring);
@@ -194,10 +194,10 @@ public:
         ticking::asked = asked_;
         run.around(enter, leave);
         run.leave_out(&impl::thread_lanes, sizeof impl::thread_lanes);
-        if (second_core_ != nullptr)
-            run.alias(second_core_->memory().base(), bytes_, core_->memory().base());
+        if (second_lanes_ != nullptr)
+            run.alias(second_lanes_->memory().base(), bytes_, lanes_->memory().base());
         for (std::size_t i = 0; i < slots_; ++i) {
-            auto* const sub = reinterpret_cast<std::byte*>(&core_->memory().sub_buffer(i));
+            auto* const sub = reinterpret_cast<std::byte*>(&lanes_->memory().sub_buffer(i));
             if (owners_change) run.handed_on(sub + 64, sub_buffer_bytes - 64);
             for (std::size_t each = 0; each < 2 && !owners_change; ++each) {
                 std::byte* const record = sub + 64 + each * record_bytes;
@@ -208,8 +208,8 @@ public:
             }
             run.name("sub-buffer " + std::to_string(i), sub, sub_buffer_bytes);
         }
-        run.name("file", core_->memory().base(), bytes_);
-        run.name("core", core_, sizeof *core_);
+        run.name("file", lanes_->memory().base(), bytes_);
+        run.name("lanes", lanes_, sizeof *lanes_);
         for (unsigned i = 0; i < 3; ++i) {
             impl::lane_block* const block = block_of(fibres_[i], 0);
             run.name("lanes of " + std::to_string(i), block, sizeof *block);
@@ -251,14 +251,14 @@ public:
         leave(w - 1);
     }
     /// The first lane of the fibre that runs, or is entered.
-    impl::lane_state& own_lane() { return *impl::first_lane(0, impl::lanes_at(core_->index())); }
+    impl::lane_state& own_lane() { return *impl::first_lane(0, impl::lanes_at(lanes_->index())); }
     /// What a thread does at its end.
     void end_thread() {
         for (auto& place : impl::thread_lanes) {
             impl::lane_block* const block = place.load(trace_ring::relaxed);
             if (block == &impl::vacant_block) continue;
-            core_->leave_thread(*block);
-            if (second_core_ != nullptr) second_core_->leave_thread(*block);
+            lanes_->release_lanes(*block);
+            if (second_lanes_ != nullptr) second_lanes_->release_lanes(*block);
         }
     }
     void end_as(unsigned w) {
@@ -275,9 +275,9 @@ public:
         }
         std::uint64_t found = 0;
         std::uint64_t held = 0;
-        for (std::size_t i = 0; i < core_->memory().capacity(); ++i)
+        for (std::size_t i = 0; i < lanes_->memory().capacity(); ++i)
             held += copy(i, found) || is_reset(i) ? 1U : 0U;
-        const auto& ring = core_->memory().ring();
+        const auto& ring = lanes_->memory().ring();
         using trace_ring::relaxed;
         const auto open = static_cast<std::uint64_t>(
             std::count(book.in_flight.begin(), book.in_flight.end(), true));
@@ -289,14 +289,14 @@ public:
         for (const auto& each : ring.quotas) counted += each.held.load(relaxed);
         require(counted == 0 || held_is_a_guess, "sub-buffers are counted as held");
         const std::uint64_t gone =
-            core_->memory().overwritten_records() + ring.consumed_records.load(relaxed);
+            lanes_->memory().overwritten_records() + ring.consumed_records.load(relaxed);
         require(is(found + gone, book.written),
                 "records there, overwritten and consumed are not all that were written");
         std::uint64_t written = ring.folded_written.load(relaxed);
         std::uint64_t refused = ring.folded_refused.load(relaxed);
-        for (std::uint32_t i = 0; i < core_->memory().plan().lane_count; ++i) {
-            written += core_->memory().lane(i).written.load(relaxed);
-            refused += core_->memory().lane(i).refused.load(relaxed);
+        for (std::uint32_t i = 0; i < lanes_->memory().plan().lane_count; ++i) {
+            written += lanes_->memory().lane(i).written.load(relaxed);
+            refused += lanes_->memory().lane(i).refused.load(relaxed);
         }
         require(written == found + gone, "lanes do not count what was written");
         require(is(refused + ring.refused_without_lane.load(relaxed) + book.shut + written,
@@ -304,7 +304,7 @@ public:
                 "what was refused was not counted so");
     }
     [[nodiscard]] bool is_reset(std::size_t slot) const {
-        const auto state = trace_ring::stamped::from(peek(core_->memory().sub_buffer(slot).state));
+        const auto state = trace_ring::stamped::from(peek(lanes_->memory().sub_buffer(slot).state));
         return state.state == static_cast<unsigned>(trace_ring::sub_buffer_state::reset);
     }
     /// Copies one sub-buffer and checks it; true if a writer holds it.
@@ -312,7 +312,7 @@ public:
         std::array<std::uint64_t, sub_buffer_bytes / 8> into;
         trace_ring::sub_buffer_copy head;
         const auto what =
-            trace_ring::copy_sub_buffer(&core_->memory().sub_buffer(slot), into, head);
+            trace_ring::copy_sub_buffer(&lanes_->memory().sub_buffer(slot), into, head);
         require(what != trace_ring::copy_result::damaged, "a sub-buffer was found damaged");
         if (what != trace_ring::copy_result::copied) return false;
         check(into, head, found);
@@ -351,8 +351,8 @@ public:
     }
     [[nodiscard]] bool overwrites() const { return full_ == full_mode::overwrite_oldest; }
     recorder& of() { return *recorder_; }
-    impl::core& core() { return *core_; }
-    impl::core& second_core() { return *second_core_; }
+    impl::lanes_by_thread& lanes() { return *lanes_; }
+    impl::lanes_by_thread& second_lanes() { return *second_lanes_; }
     recorder& second() { return *second_; }
 
     books book;
@@ -374,9 +374,9 @@ private:
         std::memcpy(kept_.back().bytes.data(), at, bytes);
     }
 
-    static impl::core* core_of(const recorder& which) {
-        impl::core* found = nullptr;
-        impl::for_each_core([&](impl::core& each) {
+    static impl::lanes_by_thread* lanes_of(const recorder& which) {
+        impl::lanes_by_thread* found = nullptr;
+        impl::lanes_by_thread::for_each([&](impl::lanes_by_thread& each) {
             if (each.memory().base() == which.bytes().first) found = &each;
         });
         return found;
@@ -389,8 +389,8 @@ private:
 
     full_mode full_;
     std::unique_ptr<recorder> recorder_, second_;
-    impl::core* core_ = nullptr;
-    impl::core* second_core_ = nullptr;
+    impl::lanes_by_thread* lanes_ = nullptr;
+    impl::lanes_by_thread* second_lanes_ = nullptr;
     std::uint64_t slots_ = 0, bytes_ = 0;
     std::vector<region> kept_;
     std::array<own_words, 3> fibres_;

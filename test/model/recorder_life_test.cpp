@@ -4,9 +4,9 @@
 /// @file
 /// The recorder's longer life under all interleavings within the bounds: rings that grow, to their
 /// limit or until the disk is full, that stop, that are kept for a time, that are set aside for
-/// some events; records in handlers, at any step of the interrupted code, and on stacks that are
-/// switched; a process that dies at any step, and the one that takes back what it held; copies of
-/// the whole trace while others record.
+/// some events; records in handlers, at any step of the interrupted code, and records that a
+/// handler leaves for another stack; a process that dies at any step, and the one that reclaims
+/// what it held; copies of the whole trace while others record.
 ///
 /// Two threads, a sub-buffer or two each. What the kernel does is done here: fallocate, kill and
 /// writing a file are calls of these tests while they explore. Not explored: fork, threads that
@@ -132,11 +132,11 @@ void growing(model::run& run, full_mode full, const char* name, unsigned room) {
     as.memory_file = true;
     auto& on = bench_for(name, as, nearly_full);
     on.begin(run);
-    disk_is_full_at = on.core().memory().plan().bytes_for(8 + room);
+    disk_is_full_at = on.lanes().memory().plan().bytes_for(8 + room);
     run.thread([&on] { on.write(1, 5); });
     run.thread([&on] { on.write(2, 5); });
     run.afterwards([&on, full, room] {
-        const auto& ring = on.core().memory().ring();
+        const auto& ring = on.lanes().memory().ring();
         using trace_ring::relaxed;
         // A writer that needs two together, and finds room for one, gets none.
         const auto capacity = ring.capacity.load(relaxed);
@@ -144,7 +144,7 @@ void growing(model::run& run, full_mode full, const char* name, unsigned room) {
                 "it grew too far, or not as it may");
         // About twelve sub-buffers are requested.
         if (full == full_mode::extend_then_discard)
-            require(on.core().memory().overwritten_records() == 0,
+            require(on.lanes().memory().overwritten_records() == 0,
                     "what came first was overwritten");
         else
             require(on.book.written == on.book.tried, "a record was refused though there is room");
@@ -157,21 +157,21 @@ void stopping(model::run& run) {
     on.begin(run);
     run.thread([&on] { on.write(1, 4); });
     run.thread([&on] { on.write(2, 4); });
-    run.leave_out(&on.core().memory().own_gates(),
+    run.leave_out(&on.lanes().memory().own_gates(),
                   trace_ring::layout::format_page_bytes);  // they are advice
     run.afterwards([&on] {
         using trace_ring::relaxed;
         // Eight sub-buffers of two. What each has room for is one; who needs more shuts the gates.
         require(on.book.written >= 15, "its beginning is not whole");
-        const auto& gates = on.core().memory().own_gates().gates;
+        const auto& gates = on.lanes().memory().own_gates().gates;
         for (const auto& gate : gates) {
             require((gate.load(relaxed) & trace_ring::layout::gate_recorder_off) != 0,
                     "a gate is open");
         }
-        require(on.core().memory().overwritten_records() == 0, "something was overwritten");
+        require(on.lanes().memory().overwritten_records() == 0, "something was overwritten");
         std::uint64_t refused = 0;
-        for (std::uint32_t i = 0; i < on.core().memory().plan().lane_count; ++i)
-            refused += on.core().memory().lane(i).refused.load(relaxed);
+        for (std::uint32_t i = 0; i < on.lanes().memory().plan().lane_count; ++i)
+            refused += on.lanes().memory().lane(i).refused.load(relaxed);
         require(refused >= 1 && refused <= on.book.tried - on.book.written,
                 "what was refused was not counted so");
         on.book.shut = on.book.tried - on.book.written - refused;
@@ -232,9 +232,9 @@ void keeping(model::run& run) {
     for (std::size_t i = 0; i < sub_buffers; ++i) {
         using trace_ring::relaxed;
         const auto state =
-            trace_ring::stamped::from(on.core().memory().sub_buffer(i).state.load(relaxed)).state;
+            trace_ring::stamped::from(on.lanes().memory().sub_buffer(i).state.load(relaxed)).state;
         closed_at[i] = state == static_cast<unsigned>(trace_ring::sub_buffer_state::closed)
-                           ? on.core().memory().index(i).last_time.load(relaxed)
+                           ? on.lanes().memory().index(i).last_time.load(relaxed)
                            : ticking::asked;
     }
     const auto write = [&on](unsigned w, unsigned count) {
@@ -242,7 +242,7 @@ void keeping(model::run& run) {
             on.write(w, 1);
             using trace_ring::relaxed;
             for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
-                const auto& sub = on.core().memory().sub_buffer(slot);
+                const auto& sub = on.lanes().memory().sub_buffer(slot);
                 require(trace_ring::stamped::from(on.peek(sub.state)).pos <= sub_buffers ||
                             ticking::asked >= closed_at[slot] + keep_ticks,
                         "what is to be kept was overwritten");
@@ -310,7 +310,7 @@ void interrupted(model::run& run, const char* name, bool is_read) {
     if (is_read) {
         run.thread([&on] {
             std::uint64_t found = 0;
-            const auto newest = on.core().memory().ring().cursor.load(trace_ring::relaxed);
+            const auto newest = on.lanes().memory().ring().cursor.load(trace_ring::relaxed);
             for (std::size_t i = 0; i < 2; ++i)
                 on.copy((newest + sub_buffers - 1 + i) % sub_buffers, found);
         });
@@ -323,28 +323,7 @@ void interrupted(model::run& run, const char* name, bool is_read) {
     });
 }
 
-/// Two stacks of one thread, which a handler switches at any step of either, once that is known.
-void switching(model::run& run) {
-    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
-        b.mixed = true;
-        b.write_as(1, 9);
-        enter(0);
-        impl::retire(b.own_lane());
-        leave(0);
-        b.write_as(1, 5);
-    });
-    on.begin(run);
-    of_fibre[1] = of_fibre[0];
-    run.thread([&on] { on.write(1, 3); });
-    run.thread([&on] { on.write(2, 3); });
-    run.of_one_thread();
-    run.afterwards([&on] {
-        require(on.book.written == on.book.tried, "a record was refused though there is room");
-        on.close();
-    });
-}
-
-/// A handler leaves a record at any step for a stack above, where others are begun: the first time.
+/// A handler leaves a record at any step for a stack above, where others are begun.
 void leaving(model::run& run, const char* name, unsigned before) {
     auto& on = bench_for(name, full_mode::overwrite_oldest, [before](auto& b) {
         b.mixed = true;
@@ -377,7 +356,7 @@ void dying(model::run& run) {
     as.file = "model-of-two-processes.trace";
     as.lanes = 2;
     auto& on = bench_for(__PRETTY_FUNCTION__, as, [](auto& b) {
-        auto& entry = b.core().memory().process(b.core().process());
+        auto& entry = b.lanes().memory().process(b.lanes().process());
         entry.pid.store(mortal, trace_ring::relaxed);
         entry.has_lock.store(0, trace_ring::relaxed);  // of this one, which lives
         b.write_as(1, 10);
@@ -445,12 +424,17 @@ void copying(model::run& run) {
         b.write_as(1, 9);
         b.write_as(2, 8);
     });
+    static std::vector<std::uint64_t> space;
+    space.assign(on.lanes().memory().plan().sub_buffer_bytes / 8, 0);
     on.begin(run);
     written_on_paper.clear();
     calls_on_paper = 0;
     run.thread([&on] { on.write(1, 3); });
     run.thread([&on] {
-        require(impl::snapshot_writer(on.core(), paper).run() == 0, "it was not written");
+        require(
+            impl::snapshot_writer(on.lanes().memory(), on.lanes().process(), space, paper).run() ==
+                0,
+            "it was not written");
     });
     run.afterwards([&on] {
         std::vector<std::uint64_t> image((written_on_paper.size() + 7) / 8);
@@ -470,7 +454,7 @@ void copying_rows(model::run& run, const char* name, bool seen) {
         b.write_as(1, 12);
         b.write_as(2, 9);
         b.write_as(1, seen ? 2 : 1);
-        const auto& memory = b.core().memory();
+        const auto& memory = b.lanes().memory();
         in = nullptr;  // which closes the file
         mapped = ::memfd_create("mapped", MFD_CLOEXEC);
         mapped_at = memory.base();
@@ -521,7 +505,7 @@ void looking_up(model::run& run) {
     times.clear();
     static const auto note = [](auto& b) {
         for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
-            const auto& sub = b.core().memory().sub_buffer(slot);
+            const auto& sub = b.lanes().memory().sub_buffer(slot);
             times[trace_ring::stamped::from(b.peek(sub.state)).pos] = b.peek(sub.base_time);
         }
     };
@@ -555,7 +539,7 @@ void sleeping_a_lap(model::run& run) {
     static std::array<trace_ring::position, sub_buffers> newest{};
     static const auto note = [](auto& b) {
         for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
-            const auto word = b.peek(b.core().memory().sub_buffer(slot).state);
+            const auto word = b.peek(b.lanes().memory().sub_buffer(slot).state);
             const auto now = trace_ring::stamped::from(word).pos;
             require(now >= newest[slot], "what is older has overwritten what is newer");
             newest[slot] = now;
@@ -595,9 +579,6 @@ MODEL_TEST(what_is_set_aside_for_some_events_others_do_not_reach, 6'000'000) {
 }
 MODEL_TEST(what_is_young_is_kept_and_what_is_old_makes_room, 6'000'000) {
     keeping(run);
-}
-MODEL_TEST(stacks_of_one_thread_that_are_switched_within_records_spoil_none, 6'000'000) {
-    switching(run);
 }
 MODEL_TEST(a_record_that_is_left_for_another_stack_goes_on_in_its_lane, 6'000'000, 1) {
     leaving(run, __PRETTY_FUNCTION__, 9);

@@ -10,7 +10,7 @@
 #include <model/fake_time.hpp>
 #include <model/recorder_bench.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 namespace {
 
@@ -38,7 +38,7 @@ void reading(model::run& run) {
     run.thread([&on] { on.write(1, 4); });
     run.thread([&on] {
         std::uint64_t found = 0;
-        const auto newest = on.core().memory().ring().cursor.load(trace_ring::relaxed);
+        const auto newest = on.lanes().memory().ring().cursor.load(trace_ring::relaxed);
         // The newest, or one that is claimed during this, and those after it.
         for (std::size_t i = 0; i < 3; ++i)
             on.copy((newest + sub_buffers - 1 + i) % sub_buffers, found);
@@ -123,7 +123,7 @@ void draining(model::run& run, bench& on, unsigned writers, unsigned records, un
 }
 
 /// A thread ends and hands its sub-buffer on, while others come.
-void handing_on(model::run& run) {
+void adopting(model::run& run) {
     auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
         b.owners_change = true;
         b.write_as(1, 2);
@@ -138,8 +138,8 @@ void handing_on(model::run& run) {
     run.afterwards([&on] { on.close(); });
 }
 
-/// What was handed on is about to be overwritten.
-void handing_on_the_oldest(model::run& run) {
+/// A released lane is adopted while its sub-buffer is about to be overwritten.
+void adopting_the_oldest(model::run& run) {
     auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
         b.owners_change = true;
         // 18 to a sub-buffer: the next that is claimed is the one that the first thread left.
@@ -187,9 +187,9 @@ MODEL_TEST(a_session_makes_room_for_a_thread_that_waits, 24'000'000) {
     });
     draining(run, on, 1, 2, 3, false);
 }
-MODEL_TEST(a_thread_that_ends_hands_on_what_it_has_not_filled, 24'000'000) {
-    handing_on(run);
+MODEL_TEST(a_lane_whose_thread_ends_is_adopted_with_what_it_has_not_filled, 24'000'000) {
+    adopting(run);
 }
-MODEL_TEST(what_was_handed_on_is_gone_on_with_or_overwritten, 24'000'000) {
-    handing_on_the_oldest(run);
+MODEL_TEST(a_released_lane_is_adopted_or_overwritten, 24'000'000) {
+    adopting_the_oldest(run);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/span.hpp>

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/span.hpp>

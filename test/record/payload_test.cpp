@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/payload.hpp>

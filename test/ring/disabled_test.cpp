@@ -2,7 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 // With TRACE_RING_DISABLE defined, every use still compiles, and does nothing. (That nothing is
-// left in machine code either is for hot_path.py.)
+// left in machine code either is for machine_code/hot_path.py.)
 
 #define TRACE_RING_DISABLE
 

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// The write paths that hot_path.py looks at in machine code, a function each.
+// The write paths that machine_code/hot_path.py checks, a function each.
 
 #include <cstdint>
 

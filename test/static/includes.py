@@ -4,7 +4,6 @@
 """What include-what-you-use says of the headers, less what it is not asked.
 
     includes.py ROOT < OUTPUT    prints `file: finding` for each
-    includes.py --self-test      plants findings of every kind
 
 Each header includes the standard's and the system's headers for all that it names, and no others. The
 tool is not followed where it errs, or where this project has another rule; each with its reason below.
@@ -12,7 +11,6 @@ tool is not followed where it errs, or where this project has another rule; each
 import os
 import re
 import sys
-import tempfile
 
 # Where it names a file of the standard library or the kernel in place of the header that offers it.
 OFFERED_BY = {
@@ -105,35 +103,8 @@ def findings(output, root):
     return sorted(found)
 
 
-def self_test():
-    text = ("#include <cerrno>\n#include <optional>\n#include <concepts>  // std::same_as\n"
-            "template <std::same_as<int> T> struct a { vector v; nanoseconds n = EINVAL; };\n")
-    planted = {
-        "{0} should add these lines:\n#include <vector> // for vector\n": 1,
-        "{0} should add these lines:\n#include <bits/chrono.h> // for nanoseconds\n": 1,
-        "{0} should remove these lines:\n- #include <optional>  // lines 2-2\n": 1,
-        "{0} should remove these lines:\n- #include <unheard_of>  // lines 2-2\n": 1,
-        "{0} should remove these lines:\n- #include <concepts>  // lines 3-3\n": 0,
-        "{0} should add these lines:\n#include <errno.h> // for EINVAL\n": 0,
-        "{0} should add these lines:\n#include <memory> // for allocator_traits<>::value_type\n": 0,
-        '{0} should add these lines:\n#include "trace_ring/position.hpp" // for position\n': 0,
-        "/usr/include/a.h should add these lines:\n#include <vector> // for vector\n": 0,
-    }
-    missed = []
-    with tempfile.TemporaryDirectory() as root:
-        header = os.path.join(os.path.realpath(root), "include", "trace_ring", "a.hpp")
-        os.makedirs(os.path.dirname(header))
-        with open(header, "w", encoding="utf-8") as file:
-            file.write(text)
-        for output, count in planted.items():
-            found = findings(output.replace("{0}", header) + "\n", root)
-            if len(found) != count:
-                missed.append(f"{output.strip()}: {found}")
-    return missed
-
-
 def main(arguments):
-    found = self_test() if arguments == ["--self-test"] else findings(sys.stdin.read(), arguments[0])
+    found = findings(sys.stdin.read(), arguments[0])
     print("".join(f"{each}\n" for each in found), end="")
     return 1 if found else 0
 

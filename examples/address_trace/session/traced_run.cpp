@@ -20,7 +20,7 @@
 #include <optional>
 
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 #include "../../launching/launched_program.hpp"

@@ -45,7 +45,7 @@
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>

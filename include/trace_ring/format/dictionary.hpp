@@ -16,7 +16,7 @@ namespace trace_ring::inline v1::layout {
 
 /// The head of a dictionary entry, at a multiple of 64 bytes. Behind it: `fields` field_entry, then
 /// the event's name, then the fields' names, without terminators; then, at a multiple of 8, the
-/// units and the names of values (record/event/value_names.hpp), if there are any; zero-padded to
+/// units and the names of values (record/event/names_shape.hpp), if there are any; zero-padded to
 /// 64 bytes. A unit without a magic was claimed by a writer that died: skip 64 bytes.
 struct type_entry {
     shared_atomic<std::uint32_t> magic;  ///< type_magic; stored last

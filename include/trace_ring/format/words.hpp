@@ -11,19 +11,12 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/position.hpp>
 
 namespace trace_ring::inline v1 {
 
 inline constexpr std::size_t min_sub_buffer_bytes = 512;
 inline constexpr std::size_t default_sub_buffer_bytes = 4096;
 inline constexpr std::size_t max_sub_buffer_bytes = 32768;
-
-/// True for sizes a sub-buffer may have: a power of two in the bounds above.
-[[nodiscard]] constexpr bool valid_sub_buffer_bytes(std::uint64_t bytes) noexcept {
-    return bytes >= min_sub_buffer_bytes && bytes <= max_sub_buffer_bytes &&
-           (bytes & (bytes - 1)) == 0;
-}
 
 /// The first 64 bytes of a sub-buffer. Fields of 8 bytes are 8-aligned, also on i386. All but
 /// `state` are written only by the lane that claimed the sub-buffer.
@@ -41,43 +34,6 @@ struct sub_buffer_header {
     shared_atomic<std::uint32_t> nested;          ///< lost while this was current
 };
 static_assert(sizeof(sub_buffer_header) == 64);
-
-/// The states of a sub-buffer, the low three bits of its state word, and who may make each move:
-/// @code
-///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
-///                                            active <--next writer-- closed <--session--> reading
-///                                                        reading --session--> free: consumed
-///   active, of a dead owner --the process that reclaims--> closed, reset: --> free
-///   reading, of a dead session --the next session, or a writer that meets it--> closed
-/// @endcode
-/// The next writer of a lane, a thread that adopts it after the first has ended, may write on in a
-/// closed sub-buffer that is half empty: the same position shows that it was not overwritten.
-enum class sub_buffer_state : unsigned {
-    free = 0,     ///< never used (all zero), or consumed (its position stays)
-    reset = 1,    ///< being prepared: header and records mean nothing
-    active = 2,   ///< held by its writer; records that the commit word covers can be read
-    closed = 3,   ///< held by nobody; may be overwritten
-    reading = 4,  ///< held by a consuming session; writers skip it
-};
-
-/// A sub-buffer's state word.
-[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
-    return stamped{at, static_cast<unsigned>(state)}.word();
-}
-
-/// "TRSB" in a little-endian word. In a trace file its upper half also says the numbering of event
-/// types, to read records by when nothing else is known of their writer.
-inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
-/// `numbering` from 1 to 65535; 0: none is given.
-[[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
-    return sub_buffer_magic ^ numbering << 16;
-}
-[[nodiscard]] constexpr std::uint32_t numbering_of(std::uint32_t magic) noexcept {
-    return (magic ^ sub_buffer_magic) >> 16;
-}
-[[nodiscard]] constexpr bool is_sub_buffer_magic(std::uint32_t word) noexcept {
-    return (word & 0xFFFF) == (sub_buffer_magic & 0xFFFF);
-}
 
 /// The commit word: one store publishes a record, and no byte past its offset is ever read. A
 /// sub-buffer holds at most 4088 records, so the count never reaches the word's top.

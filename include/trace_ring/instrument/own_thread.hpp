@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include <trace_ring/instrument/open_references.hpp>
-#include <trace_ring/recorder/stack/own_stack.hpp>
+#include <trace_ring/recorder/thread/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {
 

@@ -43,7 +43,7 @@
 #include <trace_ring/instrument/references.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/stack/own_stack.hpp>
+#include <trace_ring/recorder/thread/own_stack.hpp>
 
 namespace trace_ring::inline v1::instrument {
 

@@ -10,12 +10,12 @@
 ///   struct depth : trace_ring::counter<"queue.depth", trace_ring::field<"value", int>> {};
 /// @endcode
 /// A field may be an integer, float, double, bool, char, an enum, `address`, `flow`, a pointer to
-/// an object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type for which
-/// the user specialises `as_field`. record/field.hpp says how each lies in a record. An event whose
-/// struct has `static constexpr bool counted = true;` also has a total, which counts overwritten
-/// and lost records too. trace_ring.hpp includes what has headers of its own in record/event/:
-/// spans (span.hpp), names of enumerations' values (value_names.hpp), fields that are structures
-/// (members.hpp) or durations (duration.hpp).
+/// an object, `std::array` of those, `std::string_view` or `std::span<const T>`. record/field.hpp
+/// says how each lies in a record. An event whose struct has `static constexpr bool counted =
+/// true;` also has a total, which counts overwritten and lost records too. trace_ring.hpp includes
+/// further headers of record/event/: spans (span.hpp), names of enumerations' values
+/// (value_names.hpp), fields that are structures (members.hpp) or durations (duration.hpp), and
+/// fields of the user's types (as_field.hpp).
 
 #include <trace_ring/fwd.hpp>
 

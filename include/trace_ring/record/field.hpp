@@ -139,7 +139,7 @@ concept in_braces = requires(const Value& value) {
     takes_in_braces<T>({value});
 };
 
-/// Whether an implicit conversion to T may change the value. The rule is that of braces,
+/// Whether an implicit conversion to T may change the value. The rule is the one of braces,
 /// `T{value}`, with two exceptions: of an integer the width counts, not the sign; and a
 /// floating-point field may be given an integer that it holds exactly.
 template <class T, class Value>

@@ -19,7 +19,7 @@
 #include <setjmp.h>
 #endif
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 #include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -110,13 +110,13 @@ struct setup_landing {
 inline setup_landing the_landing{};
 #endif
 
-/// The core of a recorder; null if set-up failed and the options say to record nothing, in which
+/// The lanes of a recorder; null if set-up failed and the options say to record nothing, in which
 /// case the cold path of `words` records nothing. Throws setup_error otherwise. Without exceptions,
 /// memory and descriptors of a set-up that failed are not given back.
-[[nodiscard, gnu::cold, gnu::noinline]] inline core* make_core(const recorder_options& options,
-                                                               const clock_functions& hot_clock,
-                                                               recorder_words& words) {
-    if (options.on_failure == if_setup_fails::fail) return new core(options, hot_clock, words);
+[[nodiscard, gnu::cold, gnu::noinline]] inline lanes_by_thread* make_lanes(
+    const recorder_options& options, const clock_functions& hot_clock, recorder_words& words) {
+    if (options.on_failure == if_setup_fails::fail)
+        return new lanes_by_thread(options, hot_clock, words);
     // Before it is needed: there may be no memory then.
     auto* const made = new no_recording;
     const auto report = [&](const setup_error& error) {
@@ -130,7 +130,7 @@ inline setup_landing the_landing{};
 #if defined(__cpp_exceptions)
     try {
         const setup_detour_taken detour([](const setup_error& error) { throw error; });
-        core* const done = new core(options, hot_clock, words);
+        lanes_by_thread* const done = new lanes_by_thread(options, hot_clock, words);
         delete made;
         return done;
     } catch (const setup_error& error) {
@@ -146,14 +146,15 @@ inline setup_landing the_landing{};
             the_landing.failed = new setup_error(error);
             ::longjmp(the_landing.place, 1);
         });
-        void* const place = ::operator new (sizeof(core), std::align_val_t{alignof(core)});
+        void* const place =
+            ::operator new (sizeof(lanes_by_thread), std::align_val_t{alignof(lanes_by_thread)});
         if (::setjmp(the_landing.place) == 0) {
-            core* const done = ::new (place) core(options, hot_clock, words);
+            lanes_by_thread* const done = ::new (place) lanes_by_thread(options, hot_clock, words);
             delete made;
             return done;
         }
-        core::give_up(*static_cast<core*>(place));
-        ::operator delete (place, std::align_val_t{alignof(core)});
+        lanes_by_thread::free_index(*static_cast<lanes_by_thread*>(place));
+        ::operator delete (place, std::align_val_t{alignof(lanes_by_thread)});
         failed = the_landing.failed;
     }
     report(*failed);

@@ -60,51 +60,50 @@ public:
     template <class Kind>
     other_process(basic_recorder<Kind>& in, std::uint32_t pid, std::uint32_t word,
                   const char* name) noexcept
-        : core_(in.words_.the_core) {
+        : lanes_(in.words_.lanes) {
         static_assert(impl::recorder_policies<Kind>::template leaves_out<family::claim>,
                       "trace_ring: lanes of processors have no threads of other processes");
-        if (core_ == nullptr) return;
+        if (lanes_ == nullptr) return;
         // Lanes are found by thread-local words, of which other code may have its own.
         // order: registry.visit:D pairs with registry.enlist:A
-        if (impl::the_registry.cores[core_->index()].load(acquire) != core_) {
-            core_ = nullptr;
+        if (impl::the_registry.recorders[lanes_->index()].load(acquire) != lanes_) {
+            lanes_ = nullptr;
             return;
         }
-        slot_ = core_->enter_other({pid, word, name}, life_);
-        if (slot_ == core_->memory().plan().process_count) core_ = nullptr;
+        slot_ = lanes_->enter_other({pid, word, name}, life_);
+        if (slot_ == lanes_->memory().plan().process_count) lanes_ = nullptr;
     }
     other_process(const other_process&) = delete;
     other_process& operator=(const other_process&) = delete;
     ~other_process() {
-        if (core_ != nullptr) core_->memory().leave(slot_, life_);
+        if (lanes_ != nullptr) lanes_->memory().leave(slot_, life_);
     }
 
     /// False: the recorder records nothing, has no room for another process, or was constructed by
-    /// a library with symbols of its own.
-    [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
+    /// a library with its own symbols.
+    [[nodiscard]] explicit operator bool() const noexcept { return lanes_ != nullptr; }
 
 private:
     friend class other_thread;
 
-    impl::core* core_;
+    impl::lanes_by_thread* lanes_;
     std::uint32_t slot_ = 0;
     storage::life_lock life_{};
 };
 
-/// A thread of such a process. As long as it lives it holds a sub-buffer, as any thread does that
-/// records; then the next one may continue in that.
+/// A thread of such a process. It holds a sub-buffer while it lives, as any thread does that
+/// records; then the next one may adopt its lane.
 class other_thread {
 public:
     /// `name`: at most 16 bytes of it. The process must outlive this.
-    other_thread(other_process& of, std::uint32_t thread, const char* name) noexcept
-        : core_(of.core_) {
-        if (core_ != nullptr) node_ = impl::core::enter_other_thread(of.slot_, thread, name);
+    other_thread(other_process& of, std::uint32_t thread, const char* name) noexcept {
+        if (of) node_ = impl::enter_other_thread(of.slot_, thread, name, release_all);
     }
     other_thread(const other_thread&) = delete;
     other_thread& operator=(const other_thread&) = delete;
     /// The sub-buffer is closed at the time that the recorder's clock has then.
     ~other_thread() {
-        if (node_ != nullptr) core_->leave_other_thread(*node_);
+        if (node_ != nullptr) impl::leave_other_thread(*node_, release_all);
     }
 
     /// False: its process has no room, or there is no memory.
@@ -136,7 +135,8 @@ public:
     };
 
 private:
-    impl::core* core_;
+    static constexpr impl::release_lanes_of release_all = &impl::lanes_by_thread::release_all;
+
     impl::thread_node* node_ = nullptr;
 };
 #endif

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event/as_field.hpp>
 #include <trace_ring/record/event/duration.hpp>
 #include <trace_ring/record/event/members.hpp>
 #include <trace_ring/record/event/value_names.hpp>
@@ -51,14 +52,18 @@ recorder_statistics silent_recorder<Kind>::statistics() const noexcept {
 
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/no_recording.hpp>
-#include <trace_ring/recorder/snapshot.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1 {
 
 namespace impl {
+
+inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    lane_writer::commit(*sub, sub->commit.load(relaxed), bytes);
+}
 
 /// The cold path's functions for a recorder whose records are timed with `Clock`.
 template <class Clock>
@@ -66,11 +71,10 @@ struct cold_functions {
     [[nodiscard]] static opened open_record(recorder_words& to, event_state& type, left_at where,
                                             std::uint32_t bytes, bool ends) noexcept {
         lane_state& lane = *first_lane(type.ring, to.library.lanes_at);
-        const bool is_begun =
-            where.idle != not_begun && put_back(lane, where.opener, where.idle) && where.idle < 0;
+        const bool is_begun = where.idle != not_begun && restore_mark(lane, where.idle);
         const opened found = is_begun
-                                 ? to.the_core->open_further(type, bytes, where.opener, ends, lane)
-                                 : to.the_core->open(type, bytes, where.opener, ends);
+                                 ? to.lanes->open_further(type, bytes, where.opener, ends, lane)
+                                 : to.lanes->open(type, bytes, where.opener, ends);
         if (found.lane != nullptr) time_source<Clock>::share(mark_of(*found.lane), found.time);
         return found;
     }
@@ -78,7 +82,7 @@ struct cold_functions {
                                      std::uint32_t bytes, const void* holder) noexcept {
         const opened found = open_record(to, type, where, bytes, false);
         if (holder != nullptr && found.lane != nullptr)
-            to.the_core->hold(*found.lane, where.opener, holder);
+            to.lanes->hold(*found.lane, where.opener, holder);
         return found;
     }
     static void close(recorder_words& to, lane_state& lane, event_state& type, std::uint32_t bytes,
@@ -87,7 +91,7 @@ struct cold_functions {
             span->begin(mark_of(lane), *lane.sub.load(relaxed));  // relaxed: own lane
         commit_record(lane, bytes);
         if (type.description.counted) count_record(lane, impl::register_type(type).total);
-        to.the_core->finish(lane);
+        to.lanes->finish(lane);
     }
     static bool append(recorder_words& to, event_state& type, left_at where,
                        const std::uint64_t* words, std::uint32_t count, std::uint32_t flags,
@@ -105,7 +109,7 @@ struct cold_functions {
         std::uint64_t began[place / 8];
         std::uint32_t at_word = record_header_bytes;
         if (elsewhere) {
-            to.the_core->end_elsewhere(*span, began);
+            to.lanes->end_elsewhere(*span, began);
             bytes += place;
             flags |= layout::span_end_record::flags;
         }
@@ -125,30 +129,28 @@ struct cold_functions {
         }
         commit_record(*lane, bytes);
         if (!elsewhere) span->end(mark);
-        to.the_core->finish(*lane);
+        to.lanes->finish(*lane);
         return true;
     }
-    static void discard(recorder_words& to, lane_state& lane) noexcept {
-        to.the_core->finish(lane);
-    }
+    static void discard(recorder_words& to, lane_state& lane) noexcept { to.lanes->finish(lane); }
     static void hold(recorder_words& to, lane_state& lane, mark_type mark,
                      const void* holder) noexcept {
-        to.the_core->hold(lane, mark, holder);
+        to.lanes->hold(lane, mark, holder);
     }
     static void register_type(recorder_words& /*to*/, event_state& type) noexcept {
         static_cast<void>(impl::register_type(type));
     }
     static std::size_t enable(recorder_words& to, name_view glob, bool on) noexcept {
-        return to.the_core->events().enable(glob, on);
+        return to.lanes->events.enable(glob, on);
     }
-    static void shut(recorder_words& to, bool now) noexcept { to.the_core->events().shut(now); }
+    static void shut(recorder_words& to, bool now) noexcept { to.lanes->events.shut(now); }
     static int snapshot(recorder_words& to, const char* file) noexcept {
-        return write_snapshot(*to.the_core, file);
+        return to.lanes->write_snapshot(file);
     }
     static void flush_thread(recorder_words& to) noexcept {
         for (auto& place : thread_lanes) {
             lane_block* const block = place.load(relaxed);  // relaxed: own word
-            if (block != &vacant_block) to.the_core->leave_thread(*block, true);
+            if (block != &vacant_block) to.lanes->release_lanes(*block, true);
         }
     }
     static void pause_ends(recorder_words& to) noexcept {
@@ -160,7 +162,7 @@ struct cold_functions {
             }
         }
     }
-    static void lose(recorder_words& to, std::uint32_t count) noexcept { to.the_core->lose(count); }
+    static void lose(recorder_words& to, std::uint32_t count) noexcept { to.lanes->lose(count); }
     static constexpr cold_path table{&append,   &open,          &close,      &discard,
                                      &hold,     &register_type, &enable,     &shut,
                                      &snapshot, &flush_thread,  &pause_ends, &lose};
@@ -171,50 +173,50 @@ struct cold_functions {
 template <class Kind>
 basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
-    words_.the_core = impl::make_core(options, impl::functions_of<clock_policy>, words_);
+    words_.lanes = impl::make_lanes(options, impl::functions_of<clock_policy>, words_);
     // By the code that constructed it, whose registry has it, whichever code destroys it.
     retire_ = [](void* which) noexcept {
         impl::recorder_words& words = static_cast<basic_recorder*>(which)->words_;
-        if (words.the_core == nullptr) {
+        if (words.lanes == nullptr) {
             delete static_cast<const impl::no_recording*>(words.cold);
             words.gates.lead_nowhere();
             words.library.gates.lead_nowhere();
         }
-        delete words.the_core;
-        words.the_core = nullptr;
+        delete words.lanes;
+        words.lanes = nullptr;
         words.cold = nullptr;
         words.lanes_at = 0;
         words.library.home = 0;
         signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
     };
-    if (words_.the_core == nullptr) return;  // it records nothing
-    words_.max_record = words_.the_core->max_record();
+    if (words_.lanes == nullptr) return;  // it records nothing
+    words_.max_record = words_.lanes->max_record();
     words_.cold = &impl::cold_functions<clock_policy>::table;
     words_.library.home = impl::make_id() | (impl::lanes_are_moving ? words_.library.moving : 0);
     words_.library.lanes_from_thread_pointer = impl::from_thread_pointer(&impl::thread_lanes);
-    words_.library.lanes_at = impl::lanes_at(words_.the_core->index());
+    words_.library.lanes_at = impl::lanes_at(words_.lanes->index());
     if (impl::is_of_program(&impl::the_registry)) words_.lanes_at = words_.library.lanes_at;
 }
 
 template <class Kind>
 auto basic_recorder<Kind>::path() const noexcept {
-    if (words_.the_core == nullptr) return std::string_view();
-    return std::string_view(words_.the_core->memory().path());
+    if (words_.lanes == nullptr) return std::string_view();
+    return std::string_view(words_.lanes->memory().path());
 }
 template <class Kind>
 int basic_recorder<Kind>::descriptor() const noexcept {
-    return words_.the_core == nullptr ? -1 : words_.the_core->memory().descriptor();
+    return words_.lanes == nullptr ? -1 : words_.lanes->memory().descriptor();
 }
 template <class Kind>
 auto basic_recorder<Kind>::bytes() const noexcept {
-    if (words_.the_core == nullptr) return std::pair<const std::byte*, std::size_t>();
-    const impl::trace_memory& memory = words_.the_core->memory();
+    if (words_.lanes == nullptr) return std::pair<const std::byte*, std::size_t>();
+    const impl::trace_memory& memory = words_.lanes->memory();
     return std::pair<const std::byte*, std::size_t>(
         memory.base(), as_size(memory.plan().bytes_for(memory.capacity())));
 }
 template <class Kind>
 recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
-    if (words_.the_core != nullptr) return impl::statistics_of(*words_.the_core);
+    if (words_.lanes != nullptr) return impl::statistics_of(*words_.lanes);
     recorder_statistics nothing;
     const auto& why = *static_cast<const impl::no_recording*>(words_.cold);
     nothing.failure = why.text;

@@ -100,7 +100,8 @@ public:
     runtime_event(const runtime_event&) = delete;
     runtime_event& operator=(const runtime_event&) = delete;
 
-    /// Where field number `i` begins in the payload: of a variable field, its 16-bit length.
+    /// Where field number `i` begins in the payload. A variable field begins with its 16-bit
+    /// length.
     [[nodiscard]] std::uint32_t offset(std::size_t i) const noexcept {
         return fields_[i].offset;
     }
@@ -151,8 +152,8 @@ public:
 #endif
     }
 
-    /// Counts records that whoever told this thread of them has lost: as refused, at this place in
-    /// the trace.
+    /// Counts records that the source of this thread's records has lost: as refused, at this place
+    /// in the trace.
     template <class Kind>
     static void lose(basic_recorder<Kind>& to, std::uint32_t count) noexcept {
 #if defined(TRACE_RING_DISABLE)
@@ -197,7 +198,7 @@ private:
         }
         return cut ? std::uint32_t{record_word::cut} : 0;
     }
-    /// As record/event/value_names.hpp lays them out; empty: there are none.
+    /// As record/event/names_shape.hpp describes them; empty: there are none.
     [[nodiscard]] static std::vector<std::uint64_t> words_of_names(std::span<const field> fields) {
         std::vector<std::uint64_t> heads, values;
         std::vector<std::size_t> lengths;

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// What a file that records into a recorder of somebody else's includes: events, and the recorder
-/// without what constructs one, which is recorder/recorder.hpp's.
+/// For a file that only records, into a recorder that another file constructs: events, and the
+/// recorder without its constructor, which is in recorder/recorder.hpp. spans.hpp adds spans, and
+/// headers in record/event/ add further kinds of fields.
 /// @code
 ///   struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>,
 ///                                         trace_ring::field<"price", double>> {};
@@ -88,7 +89,7 @@ public:
     /// cause; without exceptions see setup_error.hpp. If recorder_options::on_failure is
     /// record_nothing, it reports the error instead, and the recorder does nothing.
     explicit basic_recorder(const recorder_options& options);
-    /// For all else: says of what a recorder is made.
+    /// Any other argument does not compile; the message says how to construct a recorder.
     template <class... Given>
     requires impl::no_options<basic_recorder, recorder_options, Given...>
     explicit basic_recorder(Given&&...) noexcept { static_cast<void>(impl::made_of<Given...>()); }
@@ -118,7 +119,7 @@ public:
 
     /// A record that is filled now and counts only once committed: `commit()` or `discard()`; the
     /// destructor discards. Until then other records of the same thread go to its next lane, and
-    /// time in its own lane stands still. Empty if the gate is shut or there is no room.
+    /// the time of its own lane does not advance. Empty if the gate is shut or there is no room.
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
@@ -129,9 +130,10 @@ public:
         return made;
     }
 
-    /// A span: recorded as begun now, and as ended by `end(results...)` of the returned object, or
-    /// when that dies, in whichever thread, or process after a fork, and whatever was begun and not
-    /// ended since. A span that ends when the object dies has no results, and readers say so.
+    /// A span: its begin is recorded now, its end by `end(results...)` of the returned object, or
+    /// by the object's destructor, in any thread, also in a forked child, and also if spans that
+    /// began later are still open. A span that the destructor ends has no results, and readers
+    /// report that. Needs recorder/spans.hpp.
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
@@ -139,8 +141,8 @@ public:
         return scoped<E>(*this, values...);
     }
 
-    /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
-    /// soon on others. Signal-safe.
+    /// Shuts every gate of this program, or opens them again. Takes effect immediately on this
+    /// thread, soon on others. Signal-safe.
     void pause() noexcept {
         if (has_cold_path()) words_.cold->shut(words_, true);
     }
@@ -160,15 +162,16 @@ public:
     }
 
     /// Writes a consistent copy of the trace to a new file (through a temporary name), while
-    /// recording goes on. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
-    /// or a handler for a request from outside may call it. EBUSY: another thread is at it.
+    /// recording continues. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
+    /// or a handler for a request from outside may call it. EBUSY: another thread is writing
+    /// one.
     int snapshot(const char* file) noexcept {
         return has_cold_path() ? words_.cold->snapshot(words_, file) : 0;
     }
 
-    /// With a sampled clock: says that the calling thread did something else for a while, so that
-    /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
-    /// record that is open meanwhile is left as it is.
+    /// With a sampled clock: reports that the calling thread did something else for a while, so
+    /// that its next record reads the clock. Other clocks: no effect. Signal-safe; the lane of an
+    /// open record does not change.
     void pause_ends() noexcept {
         if constexpr (time_source::shared) {
             if (has_cold_path()) words_.cold->pause_ends(words_);
@@ -181,7 +184,7 @@ public:
         if (has_cold_path()) words_.cold->flush_thread(words_);
     }
 
-    // What follows is for who includes recorder/recorder.hpp.
+    // What follows is defined in recorder/recorder.hpp.
 
     /// The file's name as it was expanded, a std::string_view; empty for memory.
     [[nodiscard]] auto path() const noexcept;

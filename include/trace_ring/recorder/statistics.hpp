@@ -14,7 +14,7 @@
 #include <trace_ring/recorder/file/options.hpp>
 
 #if !defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 #endif
 
 namespace trace_ring::inline v1 {
@@ -28,10 +28,10 @@ struct recorder_statistics {
     std::uint64_t held = 0;                  ///< sub-buffers held by writers
     std::uint64_t claimed = 0;               ///< sub-buffers so far, or about to be
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
-    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
-    /// were too few for them; 0: no record was. Also with records lost in a quota.
+    /// The most writers at the same time, as counted when a record was lost because lanes or
+    /// sub-buffers were too few for them; 0: no record was. Also with records lost in a quota.
     std::uint64_t writers = 0;
-    /// The recorder_options that give each of them a lane and a sub-buffer; 0: as it is.
+    /// The recorder_options that give each of them a lane and a sub-buffer; 0: no change.
     std::uint64_t recommended_size = 0;
     std::uint64_t recommended_lanes = 0;
     std::uint64_t recommended_quotas[quota_list::most]{};
@@ -44,7 +44,7 @@ struct recorder_statistics {
 #if !defined(TRACE_RING_DISABLE)
 namespace impl {
 
-[[nodiscard]] inline recorder_statistics statistics_of(const core& of) noexcept {
+[[nodiscard]] inline recorder_statistics statistics_of(const lanes_by_thread& of) noexcept {
     recorder_statistics out;
     const layout::ring_state& ring = of.memory().ring();
     const auto [held_now, claimed] = of.in_use();

@@ -280,10 +280,10 @@ private:
             // order: table.read:A pairs with clocks.write:B, dictionary.write:A, dictionary.free:A,
             // dictionary.write:B
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
-            // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.leave:A,
-            // lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A, here.written:A, here.leave:B,
-            // here.written:B, here.leave:A, lane.written:C, lane.free:A, process.return:A,
-            // here.newest:A
+            // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.release:A,
+            // lane.release:B, lane.release:C, lane.release:D, lane.dead:A, here.written:A,
+            // here.leave:B, here.written:B, here.leave:A, lane.written:C, lane.free:A,
+            // process.return:A, here.newest:A
             // order: table.read:C pairs with index.write:B, here.index:A
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);

@@ -37,11 +37,14 @@ import argparse
 import bisect
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../machine_code"))
+from disassembly import Tools  # noqa: E402
+
+BINUTILS = Tools()
 HOOK = re.compile(r"__trace_ring_(?:(load|store|update|compare)(\d+|_range|_lanes)|"
                   r"(gather|scatter|block|unseen))$")
 LONG = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
@@ -187,33 +190,17 @@ class Function:
 
 
 def disassemble(path):
-    text = run(["objdump", "-dr", "-M", "intel", "--no-show-raw-insn", "-w", path]).stdout
-    functions, section, last = [], "", None
-    for line in text.splitlines():
-        if found := re.match(r" *([0-9a-f]+):\s*(R_X86_64_\w+)\s+(\S+)$", line):
-            name, sign, addend = re.match(r"(.*?)(?:([+-])0x([0-9a-f]+))?$", found[3]).groups()
-            last.relocations.append((int(found[1], 16), found[2], name,
-                                     int(addend or "0", 16) * (-1 if sign == "-" else 1)))
-        elif found := re.match(r" *([0-9a-f]+):\s+(\S.*)$", line):
-            at = int(found[1], 16)
-            if last is not None and functions[-1].all:
-                last.end = at
-            # With -w, relocations follow in the same line.
-            parts = re.split(r"\t(?=[0-9a-f]+: R_X86)", found[2])
-            last = Instruction(at, None, parts[0].strip())
-            for part in parts[1:]:
-                begin, kind, what = re.match(r"([0-9a-f]+): (R_\w+)\s+(\S+)", part).groups()
-                name, sign, addend = re.match(r"(.*?)(?:([+-])0x([0-9a-f]+))?$", what).groups()
-                last.relocations.append((int(begin, 16), kind, name,
-                                         int(addend or "0", 16) * (-1 if sign == "-" else 1)))
-            functions[-1].all.append(last)
-        elif found := re.match(r"([0-9a-f]+) <((?!\.L).*)>:$", line):
-            if last is not None and functions[-1].section == section:
-                last.end = int(found[1], 16)
-            functions.append(Function(section, found[2], int(found[1], 16)))
-        elif found := re.match(r"Disassembly of section (.*):$", line):
-            section, last = found[1], None
-    functions = [each for each in functions if each.all]
+    functions = []
+    for each in BINUTILS.functions(path, syntax="intel"):
+        function = Function(each.section, each.name, each.start)
+        if functions and functions[-1].section == each.section:
+            functions[-1].all[-1].end = each.start
+        for instruction in each.instructions:
+            if function.all:
+                function.all[-1].end = instruction.at
+            function.all.append(Instruction(instruction.at, None, instruction.text))
+            function.all[-1].relocations = instruction.relocations
+        functions.append(function)
     add_landing_pads(path, functions)
     add_tables(path, functions)
     return functions
@@ -223,13 +210,13 @@ def add_tables(path, functions):
     """Labels of constants, by section, and where the tables of jumps lead to."""
     labels = {}
     for at, section, name in re.findall(r"^([0-9a-f]+) .{7} (\.rodata\S*)\t[0-9a-f]+ +(\S+)$",
-                                        run(["objdump", "-t", path]).stdout, re.M):
+                                        run([BINUTILS.objdump, "-t", path]).stdout, re.M):
         if name != section:
             labels.setdefault(section, []).append((int(at, 16), name))
     for each in labels.values():
         each.sort()
     tables, section = {}, ""
-    for line in run(["objdump", "-r", path]).stdout.splitlines():
+    for line in run([BINUTILS.objdump, "-r", path]).stdout.splitlines():
         if found := re.match(r"RELOCATION RECORDS FOR \[(.*)\]", line):
             section = found[1]
         elif found := re.match(r"([0-9a-f]+) (\S+) +(\.text[^+]*)\+0x([0-9a-f]+)", line):
@@ -246,7 +233,7 @@ def add_tables(path, functions):
 
 def add_landing_pads(path, functions):
     """From the tables that say where the unwinder goes on after which call."""
-    dump = run(["objdump", "-s", path]).stdout
+    dump = run([BINUTILS.objdump, "-s", path]).stdout
     contents = {}
     for section, rows in re.findall(r"Contents of section (\S+):\n((?: .*\n)*)", dump):
         if section.startswith(".gcc_except_table"):
@@ -258,7 +245,7 @@ def add_landing_pads(path, functions):
     current = None
     for symbol, addend in re.findall(
             r"^[0-9a-f]+ R_X86_64_(?:PC)?(?:32|64)\s+([^\s+]+)(?:\+0x([0-9a-f]+))?$",
-            run(["objdump", "-r", "-j", ".eh_frame", path]).stdout, re.M):
+            run([BINUTILS.objdump, "-r", "-j", ".eh_frame", path]).stdout, re.M):
         place = symbol, int(addend or "0", 16)
         if symbol not in contents:
             current = at.get(place)
@@ -980,7 +967,7 @@ def main():
     parser.add_argument("--flags", action="append")
     parser.add_argument("sources", nargs="+")
     asked = parser.parse_args()
-    if not shutil.which("objdump"):
+    if not BINUTILS.objdump:
         print("address_operands.py: there is no objdump here (Debian: binutils)", file=sys.stderr)
         return 77
     wanted, is_quick = asked.flags or ["-O2"], "TRACE_RING_QUICK" in os.environ

@@ -30,6 +30,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../machine_code"))
+from disassembly import Tools  # noqa: E402
+
 KINDS = {"load": "L", "store": "S", "update": "M", "failed_compare": "M"}
 ENTRY_BYTES, PLACE_BYTES, FIRST_ENTRY = 16, 131072, 128  # instrument/open_references.hpp
 STACK = 1 << 23
@@ -281,9 +284,9 @@ def prove(asked, flags, folder):
     own_code = Ranges([(b, e) for name, b, e in own if name.startswith(".text")])
     hook_code = Ranges([(b, e) for name, b, e in hooks if name.startswith(".text")])
     calls, swaps, instructions, of_hooks, copies = set(), set(), set(), set(), set()
-    text = run(["objdump", "-d", "--no-show-raw-insn", at("program")]).stdout
-    for address, what, to in re.findall(r"^ +([0-9a-f]+):\t(\w+)(.*)", text, re.M):
-        address = int(address, 16)
+    for each in [each for function in Tools().functions(at("program"))
+                 for each in function.instructions]:
+        address, (what, *to) = each.at, each.text.split(maxsplit=1)
         if hook_code.has(address):
             of_hooks.add(address)
         if not own_code.has(address):
@@ -291,7 +294,7 @@ def prove(asked, flags, folder):
         instructions.add(address)
         if what.startswith("call"):
             calls.add(b"%08x" % address)
-            if to.endswith("_range>"):
+            if to and to[0].endswith("_range>"):
                 copies.add(address + 5)
         elif what.startswith("xchg"):
             swaps.add(b"%08x" % address)

@@ -71,6 +71,11 @@ struct ended {
     made.err = text_of(err);
     return made;
 }
+/// Whether the kernel permits what the command does.
+[[nodiscard]] inline bool permits(const ended& of) {
+    return of.err.find("not permitted") == std::string::npos &&
+           of.err.find("no uprobes") == std::string::npos;
+}
 
 /// Whether programs of that many bits are built here, and whether they also run. If not, the reason
 /// is reported.

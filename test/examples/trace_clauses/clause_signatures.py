@@ -17,7 +17,6 @@ import os
 import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
 

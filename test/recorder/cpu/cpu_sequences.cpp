@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// A program with each restartable sequence of a recorder, for cpu_sequences.py to look at.
+// A program with each restartable sequence of a recorder, for machine_code/cpu_sequences.py.
 
 #include <array>
 #include <cstdint>

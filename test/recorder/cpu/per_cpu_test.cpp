@@ -459,9 +459,10 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record)
     std::uint64_t time = tr::clock::tsc::now();
     {
         // Additional lanes, whose words can be changed here.
-        tr::impl::core* core = nullptr;
-        tr::impl::for_each_core([&](tr::impl::core& each) { core = &each; });
-        tr::impl::cpu_lanes lanes(core, true);
+        tr::impl::lanes_by_thread* threads = nullptr;
+        tr::impl::lanes_by_thread::for_each(
+            [&](tr::impl::lanes_by_thread& each) { threads = &each; });
+        tr::impl::cpu_lanes lanes(threads, true);
         for (std::uint64_t n = 8; n <= 1600; n += 4) {
             const std::uint64_t words[] = {this_thread(), n, mixed(this_thread(), n)};
             BOOST_REQUIRE((lanes.write<true>(type, header, words, 3, false, nullptr) ==

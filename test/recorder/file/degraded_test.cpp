@@ -32,7 +32,7 @@
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/crash_snapshot.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/runtime_event.hpp>
 #include <trace_ring/reduce/trace_file.hpp>

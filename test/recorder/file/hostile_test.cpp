@@ -26,7 +26,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/format/plan.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 #include <recorder/account.hpp>

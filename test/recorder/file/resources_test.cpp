@@ -841,7 +841,7 @@ namespace {
 
 BOOST_AUTO_TEST_CASE(a_record_that_finds_others_left_open_asks_for_what_the_readme_says) {
     const auto jump = [](tr::recorder& recorder) {
-        for (int levels = 11; levels <= 14; ++levels) leave_open(recorder, levels);
+        for (int levels = 15; levels <= 18; ++levels) leave_open(recorder, levels);
     };
     // Of a thread's own stack it must learn where it lies, once.
     needs_exactly(
@@ -1009,7 +1009,7 @@ BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) 
     needs_none_but_listed("a writer waits for room or a lane",
                           [](auto&& shut_the_door) { wait_for_room(shut_the_door); });
     const std::string first =
-        "a thread's first record, or a processor's where these have the lanes";
+        "the first record of a thread, or of a processor if lanes belong to processors";
     for (const bool another_has_ended : {false, true}) {
         needs_none_but_listed(first, [another_has_ended](auto&& shut_the_door) {
             forget_ended_threads();
@@ -1023,7 +1023,7 @@ BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) 
             });
         });
     }
-    needs_none_but_listed("the first inside an open one, or after `flush_thread`",
+    needs_none_but_listed("the first record inside an open one, or after `flush_thread`",
                           [](auto&& shut_the_door) {
                               auto& recorder = *new tr::recorder(small());
                               test::put(recorder, 1, 0);
@@ -1031,12 +1031,14 @@ BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) 
                               recorder.flush_thread();
                               if (!test::put(recorder, 1, 1)) ::_exit(1);
                           });
-    needs_none_but_listed("one that finds others left open by a jump", [](auto&& shut_the_door) {
-        auto& recorder = *new tr::recorder(small());
-        for (int levels = 11; levels <= 14; ++levels) leave_open(recorder, levels);
-        shut_the_door();
-        if (!test::put(recorder, 1, 1)) ::_exit(1);
-    });
+    needs_none_but_listed("a record that finds others left open by a jump",
+                          [](auto&& shut_the_door) {
+                              auto& recorder = *new tr::recorder(small());
+                              for (int levels = 11; levels <= 14; ++levels)
+                                  leave_open(recorder, levels);
+                              shut_the_door();
+                              if (!test::put(recorder, 1, 1)) ::_exit(1);
+                          });
 }
 
 #endif  // no sanitizer

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Sites that recorder/site/sites.py looks at in machine code, a function each.
+// Sites that machine_code/sites.py checks, a function each.
 
 #include <cstdint>
 

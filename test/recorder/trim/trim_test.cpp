@@ -29,7 +29,7 @@
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/recorder/control.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
-#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 #include <trace_ring/reduce/trace_file.hpp>

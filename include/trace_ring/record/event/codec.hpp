@@ -5,8 +5,8 @@
 /// @file
 /// What a field of an event may be, and how each value becomes what lies in a record.
 ///
-/// Texts, rows and arrays are known by what they can do, not by their names: so a file that records
-/// none of them does not pay for the headers that declare them.
+/// Texts, rows and arrays are recognized by their members, not by their names, so that a file that
+/// does not record them need not compile the headers that declare them.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// A code or data address: 8 bytes in the file whatever the program's word size.
+/// A code or data address: 8 bytes in the file for each word size of the program.
 struct address {
     std::uint64_t value = 0;
     constexpr address() noexcept = default;
@@ -26,9 +26,9 @@ struct address {
 };
 static_assert(sizeof(address) == 8);
 
-/// A number that ties records together: those that bear the same one belong to one flow, of
-/// whatever event, thread or process they are. Viewers draw arrows from each to the next. 0: none.
-/// In a record it is a u64; that it ties, the dictionary tells.
+/// A number that ties records together: records with the same number belong to one flow, across
+/// events, threads and processes. Viewers draw arrows from each to the next. 0: none. In a record
+/// it is a u64; the dictionary marks the field as a flow.
 struct flow {
     std::uint64_t value = 0;
     constexpr flow() noexcept = default;
@@ -37,9 +37,7 @@ struct flow {
 };
 static_assert(sizeof(flow) == 8);
 
-/// Customisation point: how a type of the user's is recorded. Specialise with `type`, one of the
-/// types a field may have, and `static type convert(const T&) noexcept`. The conversion runs before
-/// the record is opened, so it may itself record.
+/// Customisation point: how a type of the user's is recorded (as_field.hpp).
 template <class T>
 struct as_field;
 
@@ -98,7 +96,8 @@ consteval field_type scalar_type() {
 /// An enumeration that is recorded as its number.
 template <class T>
 concept own_enum = std::is_enum_v<T> && !has_as_field<T>;
-/// That number. If its values have names it is an integer, whatever it is kept in.
+/// The type of that number. An enumeration whose values have names is recorded as an integer, even
+/// if its underlying type is bool or char.
 template <own_enum T, class Kept = std::underlying_type_t<T>>
 using number_of = std::conditional_t<
     !has_names<T> || (!std::is_same_v<Kept, bool> && !std::is_same_v<Kept, char>), Kept,
@@ -126,14 +125,14 @@ struct bytes_view {
     std::size_t size;
 };
 
-/// What a codec says of itself, beside `type`:
+/// The members of a codec, besides `type`:
 ///   form, count, ties   as the dictionary has them
 ///   enumeration, unit   of the values; void: they are of none
-///   as_it_lies          an array, or a row, is in memory as it is in a record
+///   as_it_lies          an array or row has the same bytes in memory as in a record
 ///   kept                what is kept of a value from before its record is opened until it is
 ///                       stored; `keep(value)` makes it
 ///   bits(kept, k)       element k of a scalar (0) or an array
-///   memory(kept)        the bytes of a row or of an array that is as it lies
+///   memory(kept)        the bytes of a row or of an array that is `as_it_lies`
 template <field_type Type, field_form Form = field_form::scalar, std::size_t Count = 1>
 struct codec_of {
     static constexpr field_type type = Type;
@@ -152,14 +151,18 @@ struct scalar_codec : codec_of<Type> {
     }
 };
 
-// The codec of a type: what it is on the wire, and how a value becomes that. This one is what is
-// left of a type that cannot be a field, so that nothing but the sentence is said.
+// The codec of a type: what it is in the file, and how a value is converted. This one is for types
+// that cannot be fields. It is complete, so that the compiler reports only the message.
 template <class T>
 struct codec : scalar_codec<field_type::character> {
     static_assert(has_as_field<T>,
                   "trace_ring: this type cannot be a field; for a text use std::string_view, for a "
                   "row std::array or std::span<const T>, for a duration include "
                   "<trace_ring/record/event/duration.hpp>, else specialise trace_ring::as_field");
+    static_assert(
+        !has_as_field<T>,
+        "trace_ring: include <trace_ring/record/event/as_field.hpp> for a field whose type "
+        "has a trace_ring::as_field");
     static constexpr std::uint64_t keep(const T&) noexcept { return 0; }
 };
 
@@ -199,7 +202,7 @@ requires(std::is_object_v<T> || std::is_void_v<T>) struct codec<T*>
     }
 };
 
-/// std::string_view, or what is as it is: it owns nothing.
+/// std::string_view, or a type with the same members that owns nothing either.
 template <class T>
 concept text_view = std::is_trivially_copyable_v<T> && requires(const T& value) {
     typename T::traits_type;
@@ -280,53 +283,6 @@ struct codec<A<T, N>> : codec_of<codec<T>::type, field_form::array, N> {
     }
     [[gnu::always_inline]] static constexpr bytes_view memory(const kept& from) noexcept {
         return {from, N * sizeof(T)};
-    }
-};
-
-template <class T>
-struct kept_whole {
-    T value;
-};
-template <class T>
-requires has_as_field<T>
-struct codec<T> {
-    using type_given = typename as_field<T>::type;
-    using inner = codec<type_given>;
-    static constexpr field_type type = inner::type;
-    static constexpr field_form form = inner::form;
-    static constexpr std::size_t count = inner::count;
-    static constexpr bool ties = inner::ties;
-    static constexpr bool as_it_lies = inner::as_it_lies;
-    using enumeration = typename inner::enumeration;
-    using unit = typename inner::unit;
-    /// An array that the conversion returns is nobody else's.
-    static constexpr bool whole = form == field_form::array;
-    using kept = std::conditional_t<whole, kept_whole<type_given>, typename inner::kept>;
-    [[gnu::always_inline]] static kept keep(const T& value) noexcept {
-        using given =
-            std::remove_cv_t<std::remove_reference_t<decltype(as_field<T>::convert(value))>>;
-        static_assert(!narrows<type_given, given>(),
-                      "trace_ring: as_field<T>::type does not hold every value of what its convert "
-                      "returns");
-        if constexpr (whole) {
-            return {as_field<T>::convert(value)};
-        } else {
-            return inner::keep(as_field<T>::convert(value));
-        }
-    }
-    [[gnu::always_inline]] static std::uint64_t bits(const kept& from, std::size_t k) noexcept {
-        if constexpr (whole) {
-            return inner::bits(inner::keep(from.value), k);
-        } else {
-            return inner::bits(from, k);
-        }
-    }
-    [[gnu::always_inline]] static bytes_view memory(const kept& from) noexcept {
-        if constexpr (whole) {
-            return inner::memory(inner::keep(from.value));
-        } else {
-            return inner::memory(from);
-        }
     }
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Fields that are structures: each member becomes a field of its own, with its own name.
+/// Fields that are structures: each member becomes a separate field with its own name.
 /// @code
 ///   struct point { int x; int y; };
 ///   template <>
@@ -12,9 +12,9 @@
 ///   struct moved : trace_ring::event<"moved", trace_ring::field<"to", point>> {};
 ///   recorder.record<moved>(point{1, 2});  // moved to.x=1 to.y=2
 /// @endcode
-/// The list must be declared before the first event with such a field. A member may be whatever a
-/// field may be, also another structure; members that are not listed are not recorded. In the file
-/// the members are ordinary fields, so every reader and condition knows them (`to.x > 0`).
+/// The list must be declared before the first event with such a field. A member may have any type
+/// that a field may have, also another structure; members that are not listed are not recorded. In
+/// the file the members are ordinary fields, so every reader and condition knows them (`to.x > 0`).
 
 #include <trace_ring/fwd.hpp>
 

@@ -55,7 +55,8 @@ template <class Word = std::uint64_t>
 }
 #pragma GCC diagnostic pop
 /// False for a literal, known to the compiler, that is shorter than a word. No word of it is read
-/// in any case; g++ is told here, because in a precompiled header it forgets the pragma above.
+/// in any case; this shows it to g++, which forgets the pragma above in a
+/// precompiled header.
 [[nodiscard, gnu::always_inline]] inline bool has_words(const unsigned char* from) noexcept {
     return __builtin_object_size(from, 0) >= 8;
 }

@@ -40,7 +40,7 @@ inline constexpr static_list<std::uint64_t> words_behind{};
 template <class... T>
 struct signature {
     static constexpr std::size_t count = sizeof...(T);
-    /// A record's payload has a length that each record tells.
+    /// Each record gives the length of its payload.
     static constexpr bool variable = ((codec<T>::form == field_form::variable) || ...);
 
     struct place_list {

@@ -34,7 +34,7 @@ struct cpu_words {
     shared_atomic<std::uint64_t> limit;      ///< bytes of a sub-buffer
     shared_atomic<std::uint64_t> entry;      ///< address of the lane's entry in the file
     shared_atomic<std::uint64_t> totals;     ///< address of its row of totals; 0: none
-    shared_atomic<std::uint64_t> told;  ///< how many of its refused records sub-buffers tell of
+    shared_atomic<std::uint64_t> told;       ///< refused records that sub-buffers have reported
     shared_atomic<std::uint64_t> reserved[2];
     /// The sub-buffer to come: drawn, not yet in use. None if `next` is 0, or in use.
     shared_atomic<std::uint64_t> next;
@@ -76,8 +76,8 @@ static_assert(offsetof(open_span, begun) == 0 && offsetof(open_span, lane) == 16
 
 namespace rseq {
 
-/// The most words that `append` stores one by one, from registers; and one that stands for any
-/// number of words.
+/// The most words that `append` stores one by one, from registers; and a value that
+/// means any number of words.
 inline constexpr std::size_t most_words = 4;
 inline constexpr std::size_t any_words = most_words + 1;
 

@@ -17,7 +17,7 @@
 #include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/cpu/steps.hpp>
 #include <trace_ring/recorder/file/begin_lane.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -45,7 +45,7 @@ public:
 
     /// Without lanes, and `table().area` is 0, where the processor or kernel has no sequences,
     /// sequences cannot read the file's clock, or the kernel does not wipe pages.
-    cpu_lanes(core* of, bool readable) noexcept : cpu_steps(of) {
+    cpu_lanes(lanes_by_thread* of, bool readable) noexcept : cpu_steps(of) {
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
         if (of == nullptr || !readable || of->idle_mark_ == 0 || rseq::offset() == 0) return;
         table_.cpus = rseq::possible_cpus();
@@ -97,7 +97,7 @@ public:
         const bool innermost = ends && is_innermost_here(*span);
         if (ends && !innermost) {
             std::uint64_t began[place / 8];
-            core_->end_elsewhere(*span, began);
+            threads_->end_elsewhere(*span, began);
             auto* const all = static_cast<std::uint64_t*>(__builtin_alloca(place + bytes));
             for (std::uint32_t i = 0; i < place / 8; ++i) all[i] = began[i];
             for (std::uint32_t i = 0; i < count; ++i) all[place / 8 + i] = words[i];
@@ -121,10 +121,10 @@ public:
         const std::uint32_t cpu = rseq::cpu(table_.area);
         if (cpu >= table_.cpus) return;
         const std::uint32_t column = total - 1;
-        const std::uint64_t row = table_.of(core_->shares_.number(ring))
+        const std::uint64_t row = table_.of(threads_->rings_.number(ring))
                                       .words[cpu]
                                       .totals.load(relaxed);  // relaxed: never changes
-        if (row == 0 || column >= core_->memory_.plan().totals_per_lane) return;
+        if (row == 0 || column >= threads_->memory_.plan().totals_per_lane) return;
         // relaxed: a counter
         place<shared_atomic<std::uint64_t>>(row)[column].fetch_add(1, relaxed);
     }
@@ -134,23 +134,21 @@ private:
     /// be.
     [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
         // An owner record may have to fit in before it.
-        if (core_->home_ != &the_registry ||
-            length + named_owner_record_bytes > core_->max_record())
+        if (threads_->home_ != &the_registry ||
+            length + named_owner_record_bytes > threads_->max_record())
             return answer::elsewhere;
         const std::uint32_t id = record_word::id(register_type(type).header);
         if (id == 0) return answer::elsewhere;
-        const std::uint32_t gate = core_->gate_of(id);
+        const std::uint32_t gate = threads_->gate_of(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
         if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
-        // order: process.alive:E pairs with process.alive:A
-        const bool here = core_->alive_->load(acquire) == core::entered || core_->enter_child();
-        return here ? answer::yes : answer::no;
+        return threads_->process_.may_record() ? answer::yes : answer::no;
     }
     template <bool Timed>
     [[nodiscard]] answer try_often(std::uint32_t ring, std::uint32_t header,
                                    const std::uint64_t* words, std::uint32_t count,
                                    open_span* span) noexcept {
-        const cpu_table table = table_.of(core_->shares_.number(ring));
+        const cpu_table table = table_.of(threads_->rings_.number(ring));
         if (own_thread == no_thread) know_thread();
         const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
         answer found = answer::elsewhere;
@@ -204,13 +202,13 @@ private:
     [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane,
                                       std::uint64_t& waited) noexcept {
         know_thread();  // this may be a child of a fork
-        layout::ring_state& ring = core_->memory_.ring();
+        layout::ring_state& ring = threads_->memory_.ring();
         std::uint32_t slot = 0;
         bool few_left = false;  // makes no difference, as in `draw`
-        layout::lane_entry* const entry = core_->take_lane(slot, few_left);
+        layout::lane_entry* const entry = threads_->reclaimer_.claim_entry(slot, few_left);
         if (entry == nullptr) {
-            if (core_->claimer_.wait_for_lane(waited, false)) return next_step::again;
-            core::note_writers(ring.writers, core_->writers_now() + table_.cpus);
+            if (threads_->claimer_.wait_for_lane(waited, false)) return next_step::again;
+            threads_->reclaimer_.note_writers(ring.writers, table_.cpus);
             ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
             return next_step::lost;
         }
@@ -220,21 +218,21 @@ private:
         std::uint32_t left = cpu;
         for (std::size_t at = digits; at-- > 4; left /= 10)
             name[at] = static_cast<char>('0' + left % 10);
-        begin_lane(*entry, {core_->memory_.new_lane_number(),
-                            core_->process(),
+        begin_lane(*entry, {threads_->memory_.new_lane_number(),
+                            threads_->process(),
                             0,
                             0,
                             cpu + 1,
-                            core_->shares_.number(ring_number_of(lane)),
-                            core_->memory_.now(),
+                            threads_->rings_.number(ring_number_of(lane)),
+                            threads_->memory_.now(),
                             {name, digits}});
         if (!change(cpu, {{&lane.entry, 0}},
                     {{&lane.limit, limit()},
-                     {&lane.totals, address(core_->memory_.totals(slot))},
+                     {&lane.totals, address(threads_->memory_.totals(slot))},
                      {&lane.told, 0},
                      {&lane.entry, address(entry)}})) {
-            // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B,
-            // snapshot.copy:C, lane.take:C, lane.take:D
+            // order: here.leave:B pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // snapshot.copy:C, lane.claim:C, lane.claim:D
             entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         }
         return next_step::again;
@@ -255,9 +253,10 @@ private:
                 sub.lane.load(relaxed) != entry.number.load(relaxed)) {
                 return;
             }
-            layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+            layout::index_entry& index =
+                threads_->memory_.index(threads_->memory_.slot_number(sub));
             const std::uint64_t commit = commit_of(sub).load(relaxed);
-            const std::uint64_t now = core_->memory_.now();
+            const std::uint64_t now = threads_->memory_.now();
             // order: here.written:B pairs with table.read:B, snapshot.copy:C
             entry.written.store(records_to(sub, commit), release);
             sub.end_time.store(now, relaxed);
@@ -279,9 +278,9 @@ private:
                 taken, state_word(coming.at, sub_buffer_state::free), release));
             drop_held(lane);
         }
-        entry.ended.store(core_->memory_.now(), relaxed);
-        // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
-        // lane.take:C, lane.take:D
+        entry.ended.store(threads_->memory_.now(), relaxed);
+        // order: here.leave:A pairs with lane.claim:A, lane.claim:B, table.read:B, snapshot.copy:C,
+        // lane.claim:C, lane.claim:D
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
 };

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A recorder with a lane for each processor instead of one for each thread: the share of the ring
-/// that is held is bounded by the processors, for any number of threads.
+/// A recorder with a lane for each processor instead of one for each thread: the ring_span of the
+/// ring that is held is bounded by the processors, for any number of threads.
 /// @code
 ///   struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 ///   trace_ring::basic_recorder<by_cpu> recorder{{.file = "orders.trace"}};
@@ -13,12 +13,12 @@
 /// call. No record is ever open, so none is lost by nesting, and a jump or kill leaves nothing
 /// behind. The time of a record is that of its commit, also if it was reserved.
 ///
-/// A lane holds the records of all threads that ran there, so it does not tell which thread wrote a
+/// A lane holds the records of all threads that ran there, so it does not show which thread wrote a
 /// record. An owner record (thread and name, 40 bytes) does, where another thread continues and
 /// where a sub-buffer begins: at most once each time that the processor changes threads. Nothing is
-/// added to the records themselves. (LTTng adds 4 bytes to each if the context vtid is asked for;
-/// ftrace always does.) Readers use `record_view::lane().thread` as for any record; losses and
-/// totals of the lane itself stand under the name "cpu N", and `lane_info::cpu` is its processor.
+/// added to the records themselves. (LTTng adds 4 bytes to each with the context vtid; ftrace
+/// always does.) Readers use `record_view::lane().thread` as for any record; losses and
+/// totals of the lane itself have the name "cpu N", and `lane_info::cpu` is its processor.
 ///
 /// The ring must hold some sub-buffers for each processor, of which at most half are in use.
 ///
@@ -83,7 +83,7 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(base::words_.the_core, impl::in_sequence<clock_policy>),
+          lanes_(base::words_.lanes, impl::in_sequence<clock_policy>),
           home_(restartable() ? &impl::the_registry : nullptr),
           retire_base_(std::exchange(base::retire_, [](void* which) noexcept {
               auto& own = *static_cast<basic_recorder*>(which);
@@ -92,7 +92,7 @@ public:
               own.lanes_.~cpu_lanes();
               own.retire_base_(static_cast<base*>(&own));
           })) {}
-    /// For all else: says of what a recorder is made.
+    /// Any other argument does not compile; the message says how to construct a recorder.
     template <class... Given>
     requires impl::no_options<basic_recorder, recorder_options, Given...>
     explicit basic_recorder(Given&&... given) noexcept : base(given...) {}
@@ -144,7 +144,7 @@ public:
     using base::resume;
     using base::snapshot;
     using base::statistics;
-    /// Closes the calling thread's own lanes. Processors' lanes stay as they are: their records can
+    /// Closes the calling thread's own lanes. Processors' lanes do not change: their records can
     /// be read, and their sub-buffers are closed when full, or with the recorder.
     using base::flush_thread;
 
@@ -172,7 +172,7 @@ private:
         return base::words_.max_record - std::uint32_t{named_owner_record_bytes};
     }
     /// The header of a type's records; without an id if the type has none in the recorder's
-    /// registry, or this code cannot tell.
+    /// registry, or this code does not know it.
     template <class E>
     [[nodiscard, gnu::always_inline]] std::uint32_t header_of(
         const impl::event_state& type) const noexcept {
@@ -284,7 +284,7 @@ private:
                           return write_words(type, head, words, count, impl::is_counted<E>(), span);
                       });
     }
-    /// For ends with results. `header` is that of an end without.
+    /// For ends with results. `header` is the header of an end without results.
     template <class Record>
     [[gnu::noinline]] bool end_staged(impl::event_state& type, std::uint32_t header,
                                       const Record& record, impl::open_span& span) noexcept {
@@ -369,8 +369,8 @@ private:
     union {
         impl::cpu_lanes lanes_;  // retire_ ends it
     };
-    /// Null without sequences. Code of a library with a registry of its own finds that this is not
-    /// its own: its records take the cold path, and the lanes of their threads.
+    /// Null without sequences. Code of a library that has another registry finds a different
+    /// address here: its records take the cold path, and the lanes of their threads.
     const impl::registry* home_ = nullptr;
     void (*retire_base_)(void* recorder) noexcept;
 };

@@ -4,8 +4,8 @@
 
 /// @file
 /// What `reserve` of a recorder with a lane for each processor returns. Other threads of the
-/// processor may write records meanwhile, so it cannot be filled in place: it holds the record
-/// itself.
+/// processor may write records before it is committed, so it cannot be filled in place: it holds
+/// the record itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ public:
 private:
     friend Recorder;
 
-    // Not inlined: the record is copied once more than one that is written at once, anyway.
+    // Not inlined: the record is copied one more time anyway.
     template <class... Values>
     [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
         std::uint32_t header = owner.template header_of<E>(impl::event_type<E>());

@@ -7,7 +7,7 @@
 /// with the kernel: they tell the thread which processor it runs on, and tell the kernel which of
 /// the thread's instructions to start again if it is preempted, migrated or signalled among them.
 /// glibc registers them for every thread since 2.35. A thread has one such area, so this library
-/// registers none of its own.
+/// does not register another one.
 ///
 /// Facts: the layout of `struct rseq` is the kernel's (include/uapi/linux/rseq.h). glibc's
 /// `__rseq_offset` is the distance of the area from the thread pointer; `__rseq_size` is 0 where

@@ -26,7 +26,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -42,7 +42,7 @@ protected:
     };
 
     /// `of` is null in a recorder that records nothing.
-    explicit cpu_steps(core* of) noexcept : core_(of) {}
+    explicit cpu_steps(lanes_by_thread* of) noexcept : threads_(of) {}
 
     /// Makes one step towards a record of `length` bytes by this thread on `cpu`, in a lane
     /// that has been made. `waited` is as in claimer::wait_for_room.
@@ -65,7 +65,7 @@ protected:
             }
             const std::uint64_t commit = commit_of(sub).load(relaxed);
             const std::uint64_t announced = lane.announced.load(relaxed);
-            const std::uint64_t now = core_->memory_.now();  // after the guards
+            const std::uint64_t now = threads_->memory_.now();  // after the guards
             const bool thread = static_cast<std::uint32_t>(announced) == own_thread;
             const bool time = announced >> 32 == now >> 32;
             const std::uint64_t more = !thread ? named_owner_record_bytes  // has the time, too
@@ -114,12 +114,12 @@ protected:
                commit_word::records(static_cast<std::uint32_t>(commit));
     }
     [[nodiscard]] std::uint64_t limit() const noexcept {
-        return core_->memory_.plan().sub_buffer_bytes;
+        return threads_->memory_.plan().sub_buffer_bytes;
     }
-    [[nodiscard]] const share& share_of(const cpu_words& lane) const noexcept {
+    [[nodiscard]] const ring_span& share_of(const cpu_words& lane) const noexcept {
         // relaxed, both: neither changes
-        return core_
-            ->shares_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
+        return threads_
+            ->rings_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
     }
     void drop_held(const cpu_words& lane) const noexcept {
         share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
@@ -154,7 +154,7 @@ protected:
         }
     }
 
-    core* core_;
+    lanes_by_thread* threads_;
     cpu_table table_{};  ///< no area: no sequences
 
 private:
@@ -206,7 +206,7 @@ private:
     };
     [[nodiscard]] owner_record owner() const noexcept {
         return {own_thread,
-                static_cast<std::uint16_t>(core_->process()),
+                static_cast<std::uint16_t>(threads_->process()),
                 0,
                 true,
                 {own_name[0], own_name[1]}};
@@ -227,26 +227,26 @@ private:
     /// Draws the next position for this lane, unless another thread was faster.
     [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
                                  std::uint64_t& waited) noexcept {
-        const share& of = share_of(lane);
+        const ring_span& of = share_of(lane);
         // relaxed, both: guards
         const std::uint64_t before = lane.next.load(relaxed);
         const position before_at = lane.next_position.load(relaxed);
         if (before != 0 && before != current) return next_step::again;
         // relaxed, to the end: counters, guards, and states that the swap decides on
         bool crowded = false;  // makes no difference: threads share these sub-buffers
-        if (!core_->wait_to_hold(of, crowded, waited)) {
-            core::note_writers(*of.writers, core_->writers_now() + table_.cpus);
+        if (!threads_->reclaimer_.wait_to_hold(of, crowded, waited)) {
+            threads_->reclaimer_.note_writers(*of.writers, table_.cpus);
             return refuse(lane);
         }
         for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-            const sub_buffer_place drawn = core_->claimer_.next_slot(of, waited);
+            const sub_buffer_place drawn = threads_->claimer_.next_slot(of, waited);
             const position at = drawn.pos;
             if (at == no_position) break;
-            sub_buffer_header& sub = core_->memory_.sub_buffer(drawn.slot);
+            sub_buffer_header& sub = threads_->memory_.sub_buffer(drawn.slot);
             const auto found = stamped::from(sub.state.load(relaxed));
             if (!may_be_taken(found, at)) continue;
             if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
-                core_->claimer_.is_kept(of, core_->memory_.index(drawn.slot), drawn)) {
+                threads_->claimer_.is_kept(of, threads_->memory_.index(drawn.slot), drawn)) {
                 continue;
             }
             auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
@@ -268,8 +268,8 @@ private:
             return next_step::again;
         }
         drop_held(lane);
-        if (!core_->claimer_.keeps_oldest())
-            static_cast<void>(core_->make_way());  // all of them are held
+        if (!threads_->claimer_.keeps_oldest())
+            static_cast<void>(threads_->reclaimer_.reclaim_if_due());  // all of them are held
         return refuse(lane);
     }
 
@@ -305,7 +305,7 @@ private:
         // order: here.claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
         thread_fence(release);
         if (stamped::from(state).state == static_cast<unsigned>(sub_buffer_state::closed)) {
-            layout::ring_state& ring = core_->memory_.ring();
+            layout::ring_state& ring = threads_->memory_.ring();
             // relaxed: a counter
             ring.overwritten_records.fetch_add(commit_word::records(commit), relaxed);
         }
@@ -324,7 +324,7 @@ private:
         // relaxed, to the end: guards, or words that only this lane writes
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
         sub_buffer_header& sub = *coming.sub;
-        layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+        layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
         const std::uint64_t number = entry.number.load(relaxed);
         const std::uint64_t told = lane.told.load(relaxed);
         const std::uint64_t refused = entry.refused.load(relaxed);
@@ -340,7 +340,7 @@ private:
             before = records_to(old, commit);
         }
         // Read after the guards: what was committed before them is not later than this.
-        const std::uint64_t now = core_->memory_.now();
+        const std::uint64_t now = threads_->memory_.now();
         const note said(now, named_owner_record_bytes, owner());
         const auto first = [&](std::uint32_t i) -> rseq::word_value {
             return {&word_at<std::uint64_t>(&sub, sizeof(sub_buffer_header) + i * 8),
@@ -362,7 +362,7 @@ private:
             {&word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane)),
              number | (coming.at & half) << 32},
             {&index.pos, coming.at},
-            {&word_at<std::uint64_t>(&sub, 0), core_->magic() | number << 32},
+            {&word_at<std::uint64_t>(&sub, 0), threads_->sub_buffers_.magic() | number << 32},
             {&sub.first_position, before},
             {&sub.base_time, now},
             {&sub.previous, previous},
@@ -387,7 +387,7 @@ private:
         // order: here.index:A pairs with index.look:A, table.read:C, lane.again:A
         if (rseq::store_if(table_.area, cpu, list, list + guards,
                            list + sizeof list / sizeof *list - 1))
-            core_->now_and_then(now);
+            threads_->do_due_work(now);
     }
 
     /// Closes the sub-buffer that was in use before.
@@ -404,10 +404,11 @@ private:
                 change(cpu, {{&lane.last, last}, {&sub.state, state}}, {{&lane.last, 0}}));
             return next_step::again;
         }
-        layout::index_entry& index = core_->memory_.index(core_->memory_.slot_number(sub));
+        layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
         const std::uint64_t commit = commit_of(sub).load(relaxed);
-        const std::uint64_t closed_at = share_of(lane).cursor->load(relaxed);  // as close_lane
-        const std::uint64_t now = core_->memory_.now();
+        const std::uint64_t closed_at =
+            share_of(lane).cursor->load(relaxed);  // as lane_sub_buffers::close
+        const std::uint64_t now = threads_->memory_.now();
         // order: here.written:A pairs with table.read:B, snapshot.copy:C
         // order: here.close:A pairs with read:A, file.read:A, batch.read:A, chain.look:A, claim:C,
         // claim.next:A

@@ -67,7 +67,7 @@ inline void begin_lane(layout::lane_entry& entry, const lane_beginning& with) no
     }
     store_text(entry.name, with.name);
     // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
-    // drain.lane:B, lane.take:C
+    // drain.lane:B, lane.claim:C
     entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
 }
 

@@ -34,7 +34,7 @@ struct sub_buffer_place {
 };
 
 /// One ring: the words that its claimers share, and where its sub-buffers lie.
-struct alignas(64) share {
+struct alignas(64) ring_span {
     shared_atomic<std::uint64_t>* cursor = nullptr;
     shared_atomic<std::uint32_t>* held = nullptr;
     shared_atomic<std::uint32_t>* adopted = nullptr;
@@ -106,16 +106,16 @@ public:
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {
         return wanted <= last_ ? wanted : 0;
     }
-    [[nodiscard]] const share& operator[](std::uint32_t ring) const noexcept {
+    [[nodiscard]] const ring_span& operator[](std::uint32_t ring) const noexcept {
         return all_[number(ring)];
     }
-    [[nodiscard]] const share* begin() const noexcept { return all_; }
-    [[nodiscard]] const share* end() const noexcept { return all_ + last_ + 1; }
+    [[nodiscard]] const ring_span* begin() const noexcept { return all_; }
+    [[nodiscard]] const ring_span* end() const noexcept { return all_ + last_ + 1; }
 
     /// Sub-buffers held, and claimed so far (by the positions drawn).
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
         std::pair<std::uint64_t, std::uint64_t> sum{};
-        for (const share& each : *this) {
+        for (const ring_span& each : *this) {
             // relaxed, both: counters
             const auto held = static_cast<std::int32_t>(each.held->load(relaxed));
             sum.first += held > 0 ? static_cast<std::uint64_t>(held) : 0;
@@ -125,7 +125,7 @@ public:
     }
 
 private:
-    share all_[layout::max_rings];
+    ring_span all_[layout::max_rings];
     std::uint32_t last_ = 0;
 };
 

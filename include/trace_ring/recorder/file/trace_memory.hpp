@@ -5,7 +5,7 @@
 /// @file
 /// The trace that a recorder writes into, and this program's place in it: its entry in the table of
 /// processes, its numbering of event types, and its gates. Sub-buffers are claimed in
-/// lane/claim.hpp.
+/// lane/lane_sub_buffers.hpp.
 
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -93,8 +93,8 @@ public:
     [[gnu::cold]] void leave(std::uint32_t slot, storage::life_lock& life) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
-        // order: process.leave:A pairs with process.look:A, process.look:B, process.take:A,
-        // table.read:B, snapshot.copy:B, process.look:C, process.take:B
+        // order: process.leave:A pairs with process.look:A, process.look:B, process.claim:A,
+        // table.read:B, snapshot.copy:B, process.look:C, process.claim:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         life.release();
     }

@@ -10,7 +10,7 @@
 ///   beyond the ring's end: it grows, or the cursor is moved to the next round
 ///   unread records are kept: the first position whose sub-buffer is free, or old enough
 /// @endcode
-/// Nobody waits for anybody, but for a reader in the full mode that says so.
+/// No claimer waits for another. In full_mode::block it waits for a reader.
 
 #include <sched.h>
 #include <time.h>
@@ -22,7 +22,6 @@
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/undisturbed.hpp>
 
@@ -31,10 +30,8 @@ namespace trace_ring::inline v1::impl {
 /// Any thread, signal-safe.
 class claimer {
 public:
-    claimer(const trace_memory& memory, const event_book& events,
-            const recorder_options& options) noexcept
+    claimer(const trace_memory& memory, const recorder_options& options) noexcept
         : memory_(memory),
-          events_(events),
           full_(static_cast<full_mode>(memory.header().full.load(relaxed))),  // relaxed: fixed
           keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
                         full_ == full_mode::block || full_ == full_mode::extend_then_discard),
@@ -51,7 +48,7 @@ public:
 
     /// The next position to try; no position if the ring takes no more. `waited`: how long the
     /// record has waited for room so far (`wait_for_room`).
-    [[nodiscard]] sub_buffer_place next_slot(const share& of, std::uint64_t& waited) noexcept {
+    [[nodiscard]] sub_buffer_place next_slot(const ring_span& of, std::uint64_t& waited) noexcept {
         if (keeps_oldest_) return next_unread(of, waited);
         // relaxed: a number; the swap decides
         const position at = of.cursor->fetch_add(1, relaxed) + 1;
@@ -62,12 +59,13 @@ public:
         return next_behind_end(of, at);
     }
     /// The next position for a lane to try. A lane that claims again and again within a short time
-    /// draws several positions at once, up to an eighth of those that it has drawn this way, and
+    /// draws several positions together, up to an eighth of those that it has drawn this way, and
     /// then claims without the cursor, whose cache line moves from claimer to claimer. Sub-buffers
     /// at positions of such a run that stay unused are kept for one more round. A run that other
     /// lanes have left behind is dropped: times would not ascend with the positions, by which
     /// readers seek, and its records would be overwritten sooner.
-    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane, const share& of,
+    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane,
+                                                                 const ring_span& of,
                                                                  std::uint64_t& waited) noexcept {
         lane_mark& run = mark_of(lane);
         // relaxed, to the end: own words, and a number; the swap decides
@@ -90,7 +88,7 @@ public:
         return {of.slot_at(at), at};
     }
     /// Whether a closed sub-buffer must not be overwritten by the claimer that drew its place.
-    [[nodiscard]] bool is_kept(const share& of, const layout::index_entry& closed,
+    [[nodiscard]] bool is_kept(const ring_span& of, const layout::index_entry& closed,
                                sub_buffer_place drawn) const noexcept {
         if (keep_ticks_ != 0) [[unlikely]] {
             const bool young = is_young(closed);
@@ -100,9 +98,9 @@ public:
         return is_fresh(of, closed, drawn);
     }
     /// One short sleep towards `block_for`; false when that is over, or if writers do not wait.
-    /// `waited`: nanoseconds that the record has slept so far, whatever for. The more threads of
-    /// the process wait, the longer each sleeps: all together they must not take the processors
-    /// from the reader that they wait for.
+    /// `waited`: nanoseconds that the record has slept so far, for room and for a lane. The more
+    /// threads of the process wait, the longer each sleeps: all together they must not take the
+    /// processors from the reader that they wait for.
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept {
         constexpr std::uint64_t one = 50'000, most = 20'000'000;
         if (!waits() || waited >= block_ns_) return false;
@@ -142,14 +140,14 @@ private:
     static constexpr unsigned most_draws = 1U << 14;
     /// Whether the positions have run out, by a cursor or by what was drawn from it. The cursor
     /// then stays there: if it began at 0 again, older sub-buffers would seem newer.
-    [[nodiscard]] static bool positions_end(const share& of, position before) noexcept {
+    [[nodiscard]] static bool positions_end(const ring_span& of, position before) noexcept {
         if (before < last_position) [[likely]]
             return false;
         of.cursor->store(last_position, relaxed);  // relaxed: a number, which stays what it is
         return true;
     }
     /// Whether the ring may get more sub-buffers.
-    [[nodiscard]] bool can_grow(const share& of) const noexcept {
+    [[nodiscard]] bool can_grow(const ring_span& of) const noexcept {
         // order: grow.ended:C pairs with grow.end:A
         return of.end != nullptr && memory_.ring().growth_ended.load(acquire) == 0 &&
                of.end_now() < memory_.plan().sub_buffer_limit;
@@ -164,7 +162,7 @@ private:
     }
     /// Whether something in a ring that keeps by time may be overwritten. Linear in the
     /// sub-buffers, once a round.
-    [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept {
+    [[nodiscard, gnu::cold]] bool has_old(const ring_span& of) const noexcept {
         const std::uint64_t end = of.end_now();
         for (std::uint64_t slot = of.first; slot < end; ++slot) {
             // relaxed: a hint; the swap of the state decides
@@ -180,7 +178,7 @@ private:
     }
     /// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Beyond its
     /// end it has none: then the ring grows, or its cursor is moved to the next round.
-    [[nodiscard]] bool is_there(const share& of, position at) noexcept {
+    [[nodiscard]] bool is_there(const ring_span& of, position at) noexcept {
         const std::uint64_t slot = of.slot_at(at);
         if (of.has(slot)) [[likely]]
             return true;
@@ -196,7 +194,7 @@ private:
         return false;
     }
     /// The same after position `at` was drawn, whose slot is beyond the ring's end.
-    [[nodiscard, gnu::cold]] sub_buffer_place next_behind_end(const share& of,
+    [[nodiscard, gnu::cold]] sub_buffer_place next_behind_end(const ring_span& of,
                                                               position at) noexcept {
         for (unsigned tries = 0; tries != most_draws; ++tries) {
             if (positions_end(of, at - 1)) break;
@@ -207,7 +205,7 @@ private:
         return {};
     }
     /// The same where nothing unread is overwritten.
-    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of,
+    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const ring_span& of,
                                                           std::uint64_t& waited) noexcept {
         for (unsigned tries = 0; tries != most_draws;) {
             position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
@@ -258,7 +256,7 @@ private:
                 }
                 full_times_.fetch_add(1, relaxed);  // relaxed: a counter
                 if (wait_for_room(waited)) continue;
-                if (full_ == full_mode::stop) events_.shut(true);
+                if (full_ == full_mode::stop) shut_gates();
                 return {};
             }
             if (positions_end(of, next - 1)) break;
@@ -269,6 +267,12 @@ private:
             ++tries;
         }
         return {};
+    }
+    /// full_mode::stop: recording ends.
+    [[gnu::cold]] void shut_gates() const noexcept {
+        // relaxed: a gate is advice that takes effect soon
+        for (auto& gate : memory_.own_gates().gates)
+            gate.fetch_or(layout::gate_recorder_off, relaxed);
     }
     /// Grows the ring to `wanted` sub-buffers if the limit and the disk allow it. Idempotent; any
     /// thread may call it. After a failure nobody tries again, because positions have begun to
@@ -304,7 +308,7 @@ private:
     ///
     /// A position may also be drawn before the sub-buffer there is closed, and tried after. If the
     /// claimer slept for more than half a round, the sub-buffer is treated as if closed long ago.
-    [[nodiscard]] bool is_fresh(const share& of, const layout::index_entry& closed,
+    [[nodiscard]] bool is_fresh(const ring_span& of, const layout::index_entry& closed,
                                 sub_buffer_place drawn) const noexcept {
         // relaxed: a hint; modulo 2^32
         const std::uint32_t since =
@@ -320,7 +324,6 @@ private:
     }
 
     const trace_memory& memory_;
-    const event_book& events_;
     full_mode full_;
     bool keeps_oldest_;
     std::uint64_t step_;  // in sub-buffers

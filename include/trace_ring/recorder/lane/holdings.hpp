@@ -7,8 +7,8 @@
 /// sub-buffer is held, and a close is counted after it, so the count is never below the number
 /// held. It stays above if a thread dies or jumps away between the two, and is then taken anew.
 ///
-/// The last quarter of what may be held (in a quota, the last half) is lent: its holders release it
-/// after each record (hand_on.hpp), so any number of further threads can share it.
+/// The last quarter of those that may be held (in a quota, the last half) is lent: its holders
+/// release it after each record (adoption.hpp), so any number of further threads can share it.
 
 #include <cstdint>
 
@@ -27,7 +27,7 @@ public:
 
     /// Counts one more, unless half are held; false: it is not counted. `crowded`: this one is
     /// lent. The count may be negative, though the file has it without a sign.
-    [[nodiscard]] bool add(const share& of, bool& crowded) const noexcept {
+    [[nodiscard]] bool add(const ring_span& of, bool& crowded) const noexcept {
         const std::uint64_t most = at_most(of);
         const std::uint64_t own = most - layout::lent_of_held(most, of.is_quota());
         // relaxed, to the end: a counter
@@ -39,7 +39,7 @@ public:
             if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
         }
     }
-    static void drop(const share& of) noexcept {
+    static void drop(const ring_span& of) noexcept {
         of.held->fetch_sub(1, relaxed);  // relaxed: a counter
     }
     /// Counts the held sub-buffers anew if the count must be wrong: it is below the number held; or
@@ -47,12 +47,12 @@ public:
     /// may have had a claim under way is gone (`died`). Only in the last case may other claims
     /// under way be missed, so that more than half are held for once. Otherwise the count is left
     /// alone, because a living claimer that was counted and sleeps looks like a dead one. False:
-    /// others claimed, adopted or closed meanwhile, and nothing was changed.
-    [[nodiscard]] bool recount(const share& of, bool died) noexcept {
-        // relaxed, to the end: the swap fails where others counted meanwhile
+    /// others claimed, adopted or closed during the count, and nothing was changed.
+    [[nodiscard]] bool recount(const ring_span& of, bool died) noexcept {
+        // relaxed, to the end: the swap fails if others have changed the count
         const position before = of.cursor->load(relaxed);
         const std::uint32_t adopted = of.adopted->load(relaxed);
-        // After those two: whoever counts later draws or adopts later, which shows below.
+        // After those two: a writer that counts later draws or adopts later, which shows below.
         std::uint32_t said = of.held->load(relaxed);
         std::uint32_t found = 0;
         const std::uint64_t end = of.end_now();
@@ -72,7 +72,7 @@ public:
             if (said - found <= 2 * live) return true;
         }
         // Whoever is seen to have adopted a lane has counted that before.
-        // order: held.look:A pairs with go_on:A
+        // order: held.look:A pairs with adopt:A
         thread_fence(acquire);
         if (of.cursor->load(relaxed) != before || of.adopted->load(relaxed) != adopted)
             return false;
@@ -81,7 +81,7 @@ public:
 
 private:
     /// Half of the ring, so that writers that close one sub-buffer always find another to claim.
-    [[nodiscard]] std::uint64_t at_most(const share& of) const noexcept {
+    [[nodiscard]] std::uint64_t at_most(const ring_span& of) const noexcept {
         // order: grow.ended:A pairs with grow.end:A
         const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
         return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;

@@ -3,33 +3,47 @@
 #pragma once
 
 /// @file
-/// The entries of lanes and processes in the file, and the dead: what a writer held that died is
-/// reclaimed, and the entry of one that is gone is given to another, after its counts were added to
-/// the totals.
+/// The entries of lanes and processes in the file. A lane is in use from `begin_lane` to
+/// `release_lane`; then its entry goes to another lane, after its counts were added to the totals.
+/// The sub-buffers and entries of a process that died are reclaimed.
 /// @code
-///   free --taken--> preparing --its owner--> live --its owner, or who finds it dead--> departed
-///   departed --taken again--> preparing
+///   free --claim_entry--> preparing --begin_lane--> live --release_lane--> departed
+///   live --reclaim_dead: its process died--> departed
+///   departed --claim_entry--> preparing
+///   departed --adopted (adoption.hpp)--> live
 /// @endcode
 
+#include <sys/prctl.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
+#include <trace_ring/recorder/file/begin_lane.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-/// Any thread, signal-safe. Linear in the entries of lanes or processes, where nothing else is
-/// said.
+/// Whether the lane's thread has run its destructors. It must not hold a sub-buffer then, because
+/// nothing reports that it is gone.
+[[nodiscard]] inline bool is_ending(const lane_state& lane) noexcept {
+    return node_around(lane).ending.load(relaxed) != 0;  // relaxed: own node
+}
+
+/// Any thread, signal-safe. Linear in the entries of lanes or processes unless stated otherwise.
 class lane_book {
 public:
-    lane_book(const trace_memory& memory, const rings& shares) noexcept
-        : memory_(memory), shares_(shares) {}
+    lane_book(const trace_memory& memory, const rings& all) noexcept
+        : memory_(memory), rings_(all) {}
 
     /// This process's entry. Constant time.
     [[nodiscard]] std::uint32_t process() const noexcept {
@@ -38,6 +52,11 @@ public:
     void be_process(std::uint32_t slot) noexcept {
         process_.store(slot, relaxed);  // relaxed: published by what the caller stores next
     }
+    /// The process whose records the lane has. Constant time.
+    [[nodiscard]] std::uint32_t process_of(const lane_state& lane) const noexcept {
+        const std::uint32_t other = node_around(lane).other_process.load(relaxed);  // own node
+        return other != 0 ? other - 1 : process();
+    }
     /// A writer is gone that may have been counted as holding a sub-buffer without holding one.
     void count_is_lost() noexcept { lost_count_.store(1, relaxed); }  // relaxed: advice
     /// Whether that was said since it was asked last.
@@ -45,10 +64,11 @@ public:
         return lost_count_.exchange(0, relaxed) != 0;  // relaxed: advice
     }
 
-    /// An entry for a new lane: a free one, else that of the lane departed longest ago. Null: all
-    /// are live, or others were faster eight times. `few_left`: at most an eighth is neither live
-    /// nor in preparation, so the caller releases the lane after its record (hand_on.hpp).
-    [[nodiscard]] layout::lane_entry* take_lane(std::uint32_t& slot, bool& few_left) noexcept {
+    /// Claims an entry for a new lane: a free one, or else the one that departed first.
+    /// Null: all are live, or others were faster eight times. `few_left`: at most an eighth is
+    /// neither live nor in preparation, so the caller releases the lane after its record
+    /// (adoption.hpp).
+    [[nodiscard]] layout::lane_entry* claim_entry(std::uint32_t& slot, bool& few_left) noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
@@ -63,8 +83,8 @@ public:
             std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
             for (std::uint32_t at = 0; at < memory_.plan().lane_count; ++at) {
                 layout::lane_entry& entry = memory_.lane(at);
-                // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C,
-                // lane.leave:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
+                // order: lane.claim:A pairs with lane.release:A, lane.release:B, lane.release:C,
+                // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
                 std::uint32_t state = entry.state.load(acquire);
                 // relaxed, to the end: after the state; and nothing is stored into a departed entry
                 if (state == free) {
@@ -93,8 +113,8 @@ public:
             slot = best;
             layout::lane_entry& entry = memory_.lane(best);
             std::uint32_t state = departed;
-            // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A
+            // order: lane.claim:B pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
             if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
                 fold(entry, best);
                 return &entry;
@@ -102,21 +122,63 @@ public:
         }
         return nullptr;
     }
-    /// Takes an entry for a process: a free one, else that of the process that departed first, else
-    /// that of one that died. `process_count` if all live.
-    [[nodiscard, gnu::cold]] std::uint32_t take_process() noexcept {
+    /// Begins the lane with the claimed entry number `slot`, without a sub-buffer. Constant time.
+    [[gnu::cold]] void begin_lane(lane_state& lane, layout::lane_entry& entry, std::uint32_t slot,
+                                  std::uint32_t ring) noexcept {
+        const thread_node& node = node_around(lane);
+        const bool is_other = node.other_process.load(relaxed) != 0;  // relaxed: own node
+        char name[16] = {};
+        if (!is_other) ::prctl(PR_GET_NAME, name);
+        // relaxed, to the end: the thread's own
+        for (std::size_t i = 0; is_other && i < 2; ++i) {
+            const std::uint64_t word = node.name[i].load(relaxed);
+            std::memcpy(name + i * sizeof word, &word, sizeof word);
+        }
+        const std::uint32_t thread = is_other ? node.thread.load(relaxed) : kernel_thread();
+        impl::begin_lane(entry, {memory_.new_lane_number(),
+                                 process_of(lane),
+                                 thread,
+                                 depth_of(lane),
+                                 0,
+                                 rings_.number(ring),
+                                 memory_.now(),
+                                 {name, sizeof name}});
+        lane.entry.store(&entry, relaxed);
+        lane.totals.store(memory_.totals(slot), relaxed);
+        lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
+        lane.sub.store(&nowhere, relaxed);
+        lane.where.store(no_position, relaxed);
+        lane.refused.store(0, relaxed);
+        lane.high.store(0, relaxed);
+    }
+    /// Releases a lane that has no sub-buffer: another lane may get its entry. Constant time.
+    void release_lane(lane_state& lane, std::uint64_t now) const noexcept {
+        // relaxed, to the end: own lane, or its thread has stopped recording
+        layout::lane_entry& entry = *lane.entry.load(relaxed);
+        entry.ended.store(now, relaxed);
+        entry.high.store(lane.high.load(relaxed), relaxed);
+        mark_of(lane).valid.store(0, relaxed);
+        signal_fence(seq_cst);
+        // order: lane.release:A pairs with lane.claim:A, lane.claim:B, lane.adopt:A, table.read:B,
+        // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.claim:C, lane.claim:D
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        signal_fence(seq_cst);
+    }
+    /// Claims an entry for a process: a free one, or else the one that departed first, or else one
+    /// whose process died. `process_count` if all live.
+    [[nodiscard, gnu::cold]] std::uint32_t claim_process() noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
         const std::uint32_t count = memory_.plan().process_count;
         for (const bool again : {false, true}) {
-            std::uint64_t after = 0;  // entries that departed before this could not be had
+            std::uint64_t after = 0;  // entries that departed before this are in use
             for (std::uint32_t tries = 0; tries <= count; ++tries) {
                 std::uint32_t best = count;
                 std::uint64_t oldest = ~std::uint64_t{0};
                 for (std::uint32_t slot = 0; slot < count; ++slot) {
                     auto& entry = memory_.process(slot);
-                    // order: process.take:A pairs with process.leave:A, process.dead:A,
+                    // order: process.claim:A pairs with process.leave:A, process.dead:A,
                     // process.return:A, process.free:A
                     std::uint32_t state = entry.state.load(acquire);
                     // relaxed, to the end: after the state
@@ -135,11 +197,11 @@ public:
                 if (best == count) break;
                 auto& entry = memory_.process(best);
                 std::uint32_t state = departed;
-                // order: process.take:B pairs with process.leave:A, process.dead:A
+                // order: process.claim:B pairs with process.leave:A, process.dead:A
                 if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
                     if (forget(best)) return best;
                     // order: process.return:A pairs with process.look:A, process.look:B,
-                    // process.take:A, table.read:B, snapshot.copy:B
+                    // process.claim:A, table.read:B, snapshot.copy:B
                     entry.state.store(departed, release);
                 }
                 after = oldest + 1;
@@ -156,7 +218,7 @@ public:
         // all that it did; and the last look decides where its sub-buffer is
         const position at = entry.newest.load(relaxed);
         if (at == no_position) return sub_buffer_state::active;
-        const std::uint64_t slot = shares_[0].slot_at(at);
+        const std::uint64_t slot = rings_[0].slot_at(at);
         if (slot >= memory_.capacity()) return sub_buffer_state::active;
         sub_buffer_header& sub = memory_.sub_buffer(slot);
         // order: reclaim.find:A pairs with writer.begin:A, claim:C, here.claim:B, here.ready:A
@@ -178,7 +240,7 @@ public:
         // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C,
         // claim.next:A, batch.read:A, drain.look:A, drain.hold:A, here.claim:B
         sub.state.store(state_word(at, now), release);
-        holdings::drop(shares_[entry.ring.load(relaxed)]);
+        holdings::drop(rings_[entry.ring.load(relaxed)]);
         return now;
     }
     /// Reclaims what dead processes hold. A process that has no entry yet takes a lock to say that
@@ -225,16 +287,16 @@ public:
                         ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                     }
                     if (entry.cpu.load(relaxed) != 0) reclaim_rest(entry);  // relaxed: as above
-                    // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
-                    // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
+                    // order: lane.dead:A pairs with lane.claim:A, lane.claim:B, table.read:B,
+                    // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.claim:C, lane.claim:D
                     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed),
                                       release);
                     // It may have died between counting and holding. relaxed: advice
                     lost_count_.store(1, relaxed);
                 }
             }
-            // order: process.dead:A pairs with process.look:A, process.look:B, process.take:A,
-            // table.read:B, snapshot.copy:B, process.look:C, process.take:B
+            // order: process.dead:A pairs with process.look:A, process.look:B, process.claim:A,
+            // table.read:B, snapshot.copy:B, process.look:C, process.claim:B
             who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         }
         // order: reclaim.free:A pairs with reclaim.own:A, reclaim.own:B
@@ -281,7 +343,7 @@ private:
             into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);
         }
     }
-    /// Reclaims what a processor's lane may have held beside its newest sub-buffer: the one in use
+    /// Reclaims what a processor's lane may have held besides its newest sub-buffer: the one in use
     /// when that was drawn, and the one before, if not closed yet. Linear in the sub-buffers.
     [[gnu::cold]] void reclaim_rest(layout::lane_entry& entry) noexcept {
         layout::ring_state& ring = memory_.ring();
@@ -304,7 +366,7 @@ private:
             // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
             // batch.read:A, claim.next:A
             sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
-            holdings::drop(shares_[entry.ring.load(relaxed)]);
+            holdings::drop(rings_[entry.ring.load(relaxed)]);
             ring.reclaimed.fetch_add(1, relaxed);
         }
     }
@@ -316,22 +378,22 @@ private:
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
             layout::lane_entry& entry = memory_.lane(i);
-            // order: lane.take:C pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
+            // order: lane.claim:C pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
             std::uint32_t state = entry.state.load(acquire);
             if (state != departed && state != static_cast<std::uint32_t>(layout::presence::live))
                 continue;
             if (entry.process.load(relaxed) != slot) continue;  // relaxed: looked at again
             if (state != departed) return false;
-            // order: lane.take:D pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A
+            // order: lane.claim:D pairs with lane.release:A, lane.release:B, lane.release:C,
+            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
             if (!entry.state.compare_exchange_strong(state, preparing, acquire)) return false;
             const bool is_its = entry.process.load(relaxed) == slot;  // relaxed: after the state
             if (is_its) {
                 fold(entry, i);
                 entry.number.store(0, relaxed);  // relaxed: published by the state
             }
-            // order: lane.free:A pairs with lane.take:A, table.read:B, snapshot.copy:B
+            // order: lane.free:A pairs with lane.claim:A, table.read:B, snapshot.copy:B
             entry.state.store(is_its ? free : departed, release);
         }
         for (std::uint32_t i = 0; i < memory_.plan().process_count; ++i) {
@@ -343,7 +405,7 @@ private:
     }
 
     const trace_memory& memory_;
-    const rings& shares_;
+    const rings& rings_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> lost_count_{0};
 };

@@ -112,7 +112,7 @@ public:
         return true;
     }
     /// Whether the entry at `offset` describes exactly this type, or the type without the names of
-    /// values, for which there was no room. `total` 0: whatever its total is.
+    /// values, for which there was no room. `total` 0: with any total.
     [[nodiscard, gnu::noinline, gnu::cold]] bool is_same(std::uint64_t offset,
                                                          const type_description& type,
                                                          std::uint8_t total) const noexcept {

@@ -24,8 +24,8 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Any thread, signal-safe, but for `begin`. `add` and what asks are linear in the dictionary,
-/// `enable` is in the program's event types.
+/// Any thread, signal-safe, except for `begin`. `add`, `can_be` and `known_as` are linear in the
+/// dictionary, `enable` in the program's event types.
 class event_book {
 public:
     explicit event_book(const trace_memory& memory) noexcept : memory_(memory) {}
@@ -90,6 +90,13 @@ private:
 
     const trace_memory& memory_;
     atomic<std::uint64_t> known_[(layout::max_event_id + 1) / 64]{};
+};
+
+/// A recorder as the process's registry lists it: a new event type is added to the events of each.
+struct listed_recorder {
+    explicit listed_recorder(const trace_memory& memory) noexcept : events(memory) {}
+
+    event_book events;
 };
 
 }  // namespace trace_ring::inline v1::impl

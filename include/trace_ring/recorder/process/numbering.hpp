@@ -28,7 +28,7 @@ public:
 
     /// The numbering for a program with these types that enters the file at process slot `self`;
     /// nothing if all are in use. Set-up, one program at a time in a file: others only add to their
-    /// own numberings meanwhile. Throws std::bad_alloc.
+    /// own numberings during that time. Throws std::bad_alloc.
     [[nodiscard, gnu::cold]] std::optional<std::uint32_t> choose(const type_node* types,
                                                                  std::uint32_t self) {
         note_types(types);
@@ -151,8 +151,8 @@ private:
         }
         join_free();
     }
-    /// Joins free entries that lie side by side. An entry that another program took meanwhile is
-    /// left.
+    /// Joins free entries that lie side by side. An entry that another program has taken
+    /// since is left.
     [[gnu::cold]] void join_free() const noexcept {
         std::uint64_t last = 0;
         std::uint64_t end = ~std::uint64_t{0};  // of a free entry

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The cold path as a site sees it: a table of functions that a recorder's constructor sets. So a
-/// file that only records compiles none of it.
+/// The cold path as a site sees it: a table of functions that a recorder's constructor sets, so
+/// that a file that only records does not compile the cold path.
 
 #include <cstddef>
 #include <cstdint>

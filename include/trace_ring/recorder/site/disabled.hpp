@@ -15,8 +15,8 @@
 ///   does not trace                 as one that is not constructed does nothing
 ///                                  yet: each record is refused
 /// @endcode
-/// Its functions are those of a class of its own, and its options are another type, so the linker
-/// keeps them apart from the real ones. Reservations, spans, runtime events, sessions and rings are
+/// Its functions belong to another class, and its options are another type, so the linker keeps
+/// them apart from the real ones. Reservations, spans, runtime events, sessions and rings are
 /// other types, too: a program that passes them between such files does not link. An inline
 /// function of the user's that both compile is one function, and the linker chooses which.
 
@@ -111,7 +111,7 @@ template <class Kind>
 class basic_recorder : public silent_recorder<Kind> {
 public:
     explicit basic_recorder(const recorder_options&) noexcept {}
-    /// For all else: says of what a recorder is made.
+    /// Any other argument does not compile; the message says how to construct a recorder.
     template <class... Given>
     requires impl::no_options<basic_recorder, recorder_options, Given...>
     explicit basic_recorder(Given&&...) noexcept { static_cast<void>(impl::made_of<Given...>()); }

@@ -150,9 +150,10 @@ private:
     types_here here_;
 };
 
-// A list of addresses that the linker puts together. Elsewhere a list of one for each type: i386's
-// position-independent code and that of the large model cannot name an address in assembler, and on
-// aarch64 a library finds the ends of the program's section in place of its own.
+// A list of addresses that the linker puts together. Elsewhere each type has a list with one entry:
+// position-independent code for i386 and code of the large model cannot name an address in
+// assembler, and on aarch64 a library finds the ends of the program's section instead of those of
+// the library's.
 #if (defined(__x86_64__) && !defined(__code_model_large__)) || \
     (defined(__i386__) && !defined(__PIC__))
 #define TRACE_RING_TYPES_BY_SECTION

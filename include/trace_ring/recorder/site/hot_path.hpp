@@ -17,7 +17,7 @@
 #include <trace_ring/record/event/payload.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/recorder/site/recorder_words.hpp>
-#include <trace_ring/ring/sub_buffers/lane_writer.hpp>
+#include <trace_ring/ring/sub_buffers/record_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -154,11 +154,11 @@ struct fields_record : payload<Signature> {
         if (lane == nullptr) return {};
         std::byte* const at = end_of_records(*lane);
         const std::uint32_t head = header + of.header;
-        lane_writer::store_head(at, std::uint64_t{head | flags << 28} << 32 | time);
+        record_writer::store_head(at, std::uint64_t{head | flags << 28} << 32 | time);
         base::store(at + record_header_bytes, m);
         return {lane, of.bytes};
     }
-    /// Writes it by the cold path. `Flags` are 0, or that of the beginning of `span`.
+    /// Writes it by the cold path. `Flags` are 0, or record_word::begin of `span`.
     template <std::uint32_t Flags>
     [[gnu::noinline, gnu::cold]] static bool append_open(recorder_words& to, event_state& type,
                                                          left_at where, open_span* span,
@@ -193,8 +193,8 @@ template <class... T>
     return mark >= 0 || place + over > mark;
 }
 
-/// Loads a mark and stores the stack pointer in its place, one right after the other: nobody sees a
-/// switch of stacks between the two (stack/frames.hpp). Optimizers keep them together.
+/// Loads a mark and stores the stack pointer in its place, one right after the other: a handler
+/// that switches stacks between the two can spoil a record. Optimizers keep them together.
 [[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
 #if defined(__x86_64__) && !defined(__OPTIMIZE__)
     mark_type before;
@@ -245,8 +245,8 @@ template <class Clock, std::uint32_t Ring, bool Counted, class Record, class Spa
         if constexpr (of_span) most = span.most_bytes(most);
         const auto sizes = record.measure(most);
         const record_size of = record.size(sizes);
-        // 1. gate. The header is the number of the gate and what is known already; one of an event
-        // that has no id yet is shut, and so are those of events that the recorder has no room for.
+        // 1. gate. The header is the number of the gate plus a constant. The gate of an event that
+        // has no id yet is shut, and so are those of events that the recorder has no room for.
         if constexpr (!ends) {
             constexpr std::uint32_t known = header_without_id(Record::fixed_bytes);
             const std::uint8_t gate = gates_of(to).template look<known>(header);
@@ -260,9 +260,10 @@ template <class Clock, std::uint32_t Ring, bool Counted, class Record, class Spa
         lane_mark& mark = mark_of(lane);
         idle = set_mark(mark.value);
         signal_fence(seq_cst);
-        // 3. room. The sub-buffer is loaded before the clock is read, or its line comes late after
-        // the caches were swept; the clock is read before the loads that follow, for some
-        // processors read it only when all before is done, and let nothing overtake it.
+        // 3. room. The sub-buffer is loaded before the clock is read: otherwise its cache line
+        // arrives late after the caches were swept. The clock is read before the loads that follow,
+        // because some processors execute it only after all earlier instructions, and before later
+        // ones.
         sub_buffer_header* const sub = lane.sub.load(relaxed);
         [[maybe_unused]] clock::counter::halves now{};
         if constexpr (source::timed && !source::shared) now = source::read();
@@ -276,9 +277,9 @@ template <class Clock, std::uint32_t Ring, bool Counted, class Record, class Spa
             header = span.header(header, Record::fixed_bytes);
         }
         std::byte* const at = reinterpret_cast<std::byte*>(sub) + place + commit_word::bias;
-        // Without a clock to wait for, what a record costs most is a line that comes from a further
-        // cache: it is asked for some records before. A clock that waits for all loads waits for
-        // this one, too.
+        // Without a clock to wait for, the most expensive part of a record is a cache line that
+        // comes from a further cache, so it is requested some records earlier. A clock that waits
+        // for all loads would wait for this one, too.
         if constexpr (!source::timed) prefetch_to_store(at + 256);
         // 4. stamp
         std::uint64_t low = 0;
@@ -292,12 +293,12 @@ template <class Clock, std::uint32_t Ring, bool Counted, class Record, class Spa
             source::share(mark, low);
         }
         // 5. store
-        lane_writer::store_head(
+        record_writer::store_head(
             at, (std::uint64_t{header + of.header} << 32 | std::uint64_t{Span::flags} << 60) | low);
         record.store(at + record_header_bytes, sizes);
         // 6. commit
         if constexpr (of_span) span.before_commit(mark, *sub);
-        lane_writer::commit(*sub, commit, of.bytes);
+        record_writer::commit(*sub, commit, of.bytes);
         if constexpr (Counted) count_record(lane, type.total.load(relaxed));
         if constexpr (of_span) span.after_commit(mark);
         signal_fence(seq_cst);

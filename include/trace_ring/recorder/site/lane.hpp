@@ -12,11 +12,11 @@
 ///   ... | state of lane 0, 1, 2 ... | mark of lane 0, 1, 2 ...
 ///       an ordinary page            ^ a page that fork wipes
 /// @endcode
-/// The mark says whether a record may begin where the lane stands:
+/// The mark says whether a record may begin at the lane's current place:
 /// - negative: idle; the last place where a usual record may begin (`idle_mark_for`)
 /// - positive: a record is open; the stack pointer of the frame that opened it
 /// - zero: take the cold path. A new thread's lane, a lane after fork and a lane of a recorder that
-///   is gone all have zero, without having been told.
+///   is gone all have zero, without a store.
 /// A place is an offset less commit_word::bias, and so negative, too. Compared without their signs,
 /// zero and stack pointers are less than any place, and `place > mark` is the one question asked on
 /// the way to a record.
@@ -62,14 +62,14 @@ struct alignas(64) lane_state {
     atomic_pointer<layout::lane_entry> entry{nullptr};
     atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
     atomic<std::uint64_t> where{0};                                ///< position of `sub`
-    atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
-    atomic<std::uint32_t> opened{0};  ///< grows with each record of the cold path; odd: one is open
+    atomic<std::uint32_t> refused{0};            ///< lost since the last sub-buffer was closed
+    atomic<std::uint32_t> opened{0};             ///< changes with each record of the cold path
     atomic_pointer<const void> holder{nullptr};  ///< the reservation, if the open record is one
 };
 static_assert(sizeof(lane_state) == 64);
 
-/// How a thread has its lane (hand_on.hpp).
-struct tenure {
+/// How a thread has its lane (lane/adoption.hpp).
+struct lane_ownership {
     static constexpr std::uint32_t own = 0;      ///< the thread began the lane
     static constexpr std::uint32_t lent = 1;     ///< released after each record: few are left
     static constexpr std::uint32_t adopted = 2;  ///< until its sub-buffer is full
@@ -80,12 +80,11 @@ struct alignas(64) lane_mark {
     atomic<std::uint32_t> drawn{0};  ///< positions, in runs soon after each other; or enough
     /// Of a sampled clock: the head of the records that share the last reading, without the type.
     atomic<std::uint64_t> reading{0};
-    atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint32_t> retired{0};    ///< 1: the hot path must not use it (stack/frames.hpp)
+    atomic<std::uint32_t> held_as{lane_ownership::own};
+    std::uint32_t unused[3]{};
     atomic<std::uint64_t> run_next{0};   ///< the first position of the last run that was not tried
     atomic<std::uint64_t> run_end{0};    ///< the one behind that run
     atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the last span open here
-    std::uint32_t unused[2]{};
     /// Stored twice by each record. Some processors make a load wait for a store under way at the
     /// same offset in its page, which slows a record down. So this is in the last quarter of 64
     /// bytes, as the commit word is, and no word that each record loads is there: recorders,
@@ -121,8 +120,8 @@ static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
 inline constinit lane_block vacant_block{};
 
 /// Position-independent code of a library may record into a recorder that other code constructed,
-/// with thread-local words of its own. It finds the lanes by what the recorder says of those words
-/// (library_words), and so has none itself, unless it constructs a recorder.
+/// with that code's thread-local words. It finds the lanes by the recorder's library_words, and so
+/// has no thread-local words itself, unless it constructs a recorder.
 ///
 /// In a program the compiler knows where thread-local words are. A library that constructs a
 /// recorder has them at a fixed distance from the thread pointer. The C library has room for few
@@ -170,7 +169,7 @@ inline constexpr std::uint32_t usual_record_bytes = 24;
 }
 static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes} < 0);
 
-/// The stack pointer, to tell whether a frame that opened a record is still there.
+/// The stack pointer. It shows whether a frame that opened a record still exists.
 [[nodiscard, gnu::always_inline]] inline mark_type stack_position() noexcept {
 #if defined(__x86_64__)
     mark_type position;

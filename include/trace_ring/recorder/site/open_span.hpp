@@ -14,7 +14,7 @@
 namespace trace_ring::inline v1::impl {
 
 /// An open span, as its scope keeps it. A lane knows its last one, which knows the one around it:
-/// one comparison tells an end whether readers will find its beginning by themselves. A span that
+/// one comparison shows an end whether readers will find its begin without help. A span that
 /// ends elsewhere stays in that list, and the spans around it then say where they began, too.
 struct open_span {
     std::uint64_t begun;   ///< number in the lane of the record that began it, from 1

@@ -15,7 +15,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-class core;
+class lanes_by_thread;
 struct cold_path;
 
 using layout::gate_page;
@@ -52,7 +52,8 @@ private:
     atomic<std::uintptr_t> distance_{0};
 };
 
-/// How code in libraries finds what the hot path needs, whoever constructed the recorder.
+/// How code in libraries finds what the hot path needs, also of a recorder that other code
+/// constructed.
 struct library_words {
     /// Set in `home` if its thread-local words are at no fixed distance from the thread pointer:
     /// then only the code that has those words finds the lanes (TRACE_RING_PLUGIN).
@@ -69,7 +70,7 @@ struct library_words {
 /// recorder that a library constructed its `gates` therefore lead every event to the cold path.
 struct recorder_words {
     alignas(64) gate_link gates{};  ///< first, and aligned: lane_mark says why
-    core* the_core = nullptr;
+    lanes_by_thread* lanes = nullptr;
     const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
     std::uint32_t lanes_at = 0;       ///< in each thread's block
     std::uint32_t max_record = 0;

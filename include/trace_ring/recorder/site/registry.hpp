@@ -86,7 +86,7 @@ template <layout::gate_bits Gate>
     return page;
 }
 
-class core;  // one recorder, as the cold path knows it: core.hpp
+struct listed_recorder;  // process/event_book.hpp
 
 /// An event type as the process remembers it, in memory of its own: the library that declared it
 /// may be unloaded, and when it is loaded again, the same description finds the same id.
@@ -110,7 +110,7 @@ struct thread_node {
     /// Of a thread of another process, in whose name this one records (recorder/other_thread.hpp):
     /// that process's slot in the recorder's file + 1. 0: of this process.
     atomic<std::uint32_t> other_process{0};
-    /// The thread's own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
+    /// The thread's own stack; 0: not looked for yet, 1: not known (thread/abandoned.hpp).
     atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };
 
@@ -156,26 +156,27 @@ struct registry {
     atomic_pointer<type_node> types{nullptr};
     atomic_pointer<chunk> chunks{nullptr};
     atomic_pointer<thread_node> nodes{nullptr};
-    atomic_pointer<core> cores[max_recorders + 1]{};
+    atomic_pointer<listed_recorder> recorders[max_recorders + 1]{};
     atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: the index is some recorder's
-    atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
-    atomic<std::uint32_t> key_state{0};                ///< none, being made, made
+    atomic<std::uint32_t> visitors{0};   ///< threads that are going through `recorders`
+    atomic<std::uint32_t> key_state{0};  ///< none, being made, made
     pthread_key_t key{};
     atomic<home_id> id{0};  ///< set with the first recorder
 };
 inline constinit registry the_registry{};
 
-/// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: a
-/// destructor takes its recorder off the list and waits for threads that may have seen it there.
+/// Calls `visit(listed_recorder&)` for every recorder of the process. None of them is destroyed
+/// meanwhile: a destructor takes its recorder off the list and waits for threads that may have seen
+/// it there.
 template <class Visit>
-inline void for_each_core(Visit&& visit) noexcept {
+inline void for_each_recorder(Visit&& visit) noexcept {
     // Either a destructor sees this visitor, or this loop finds its place empty; and either a
     // constructor finds the type that the visitor brings, or this loop finds the new recorder.
     // order: registry.visit:A pairs with registry.retire:B
     the_registry.visitors.fetch_add(1, seq_cst);
-    for (auto& place : the_registry.cores) {
+    for (auto& place : the_registry.recorders) {
         // order: registry.visit:B pairs with registry.retire:A, registry.enlist:A
-        if (core* const each = place.load(seq_cst)) visit(*each);
+        if (listed_recorder* const each = place.load(seq_cst)) visit(*each);
     }
     // order: registry.visit:C pairs with registry.retire:B
     the_registry.visitors.fetch_sub(1, release);
@@ -440,7 +441,8 @@ template <class Leave>
     }
     auto* const second = static_cast<std::byte*>(memory) + page;
 #if defined(MADV_WIPEONFORK)
-    // Where the kernel refuses, the handler of pthread_atfork wipes it (threads.hpp).
+    // Where the kernel refuses, the handler of pthread_atfork wipes it
+    // (thread/lanes_by_thread.hpp).
     static_cast<void>(::madvise(second, page, MADV_WIPEONFORK));
 #endif
     errno = saved;

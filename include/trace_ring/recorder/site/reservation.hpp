@@ -71,8 +71,8 @@ private:
         if (is_open()) of_->cold->hold(*of_, *lane_, mark_, this);
     }
 
-    /// After a fork no mark is set; a lane that was given up has another count. The mark itself may
-    /// be, for a moment, that of a record on a stack that was switched away from.
+    /// After a fork no mark is set; a lane that was given up has another count. The mark may
+    /// belong, for a moment, to a record on a stack that was switched away from.
     [[nodiscard]] bool is_open() const noexcept {
         // relaxed: own lane
         return of_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) > 0 &&

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What of a trace file is in use, and how it is copied into tables of other lengths. For a file
-/// that nobody writes meanwhile.
+/// What of a trace file is in use, and how it is copied into tables of other lengths. The file
+/// must not change during either.
 
 #include <cstddef>
 #include <cstdint>
@@ -83,7 +83,7 @@ private:
     int error_ = 0;
 };
 
-/// What of a trace is in use. For a file that nobody writes meanwhile.
+/// What of a trace is in use. The file must not change.
 class used_parts {
 public:
     used_parts(const layout::view& trace, std::uint64_t present) noexcept : trace_(trace) {

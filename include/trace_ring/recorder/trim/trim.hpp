@@ -9,10 +9,10 @@
 /// A recorder's file has all its sub-buffers from the beginning, so that no later store finds the
 /// disk full, and tables for many threads. When the last process that has the file open closes it,
 /// it writes what is in use into a new file, with tables as long as needed, and gives that the name
-/// of the old one. Whoever has the old file open can read it to the end. If most of the file is in
-/// use, or a reader follows it, or it was renamed, or no file can be made beside it, or its folder
-/// cannot be locked against a rotation, unused sub-buffers at the end are cut off instead. The
-/// header keeps the sizes from before (file_header::whole_...).
+/// of the old one. A reader that has the old file open can read it to the end. If most of the file
+/// is in use, or a reader follows it, or it was renamed, or no file can be made next to it, or its
+/// folder cannot be locked against a rotation, unused sub-buffers at the end are cut off instead.
+/// The header keeps the sizes from before (file_header::whole_...).
 /// @code
 ///   open:     header | tables ............... | sub-buffers ........................|
 ///   trimmed:  header | tables | sub-buffers |
@@ -21,7 +21,7 @@
 /// Nobody's mapping is cut: a process that maps the file shares the lock of a byte, of recording
 /// (layout::use_lock_offset) or of mapping it otherwise (layout::map_lock_offset), and a file is
 /// trimmed, and made whole again, under both alone. The header is replaced by one write, after all
-/// that it describes, so a process that is killed meanwhile leaves a complete file.
+/// that it describes, so a process that is killed during the trim leaves a complete file.
 
 #include <trace_ring/fwd.hpp>
 
@@ -48,8 +48,9 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Whether a process that has no lock on its byte lives and records into the file. Processes that
-/// this one cannot see cannot be told from dead ones: they live if `unseen_live`. `plan` has been
+/// Whether a process that has no lock on its byte lives and records into the file. It is not
+/// known whether processes outside of this PID namespace live: they count as living if
+/// `unseen_live`. `plan` has been
 /// checked.
 [[nodiscard, gnu::cold]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan,
                                                                bool unseen_live) noexcept {
@@ -82,7 +83,7 @@ namespace trace_ring::inline v1::impl {
 class lone_file {
 public:
     /// Takes the locks for the open file `fd`, which may have a shared one already. `plan` has been
-    /// checked. Empty if another process has the file, or if that cannot be told.
+    /// checked. Empty if another process has the file, or may have it.
     [[gnu::cold]] lone_file(int fd, const layout::plan& plan) noexcept {
         using storage::lock_result;
         const std::uint64_t members = layout::use_lock_offset - layout::reclaim_lock_offset;
@@ -205,7 +206,7 @@ private:
 };
 
 /// Trims the file that has this inode: `fd`'s, else the one of that name. 0 or the error. A file
-/// that was renamed meanwhile is only cut: nobody is to lose what has its name now.
+/// that was renamed is only cut: its name may be another file's now.
 [[gnu::cold, gnu::noinline]] inline int trim_file(const char* name, int fd, dev_t device,
                                                   ino64_t inode) noexcept {
     const int saved = errno;

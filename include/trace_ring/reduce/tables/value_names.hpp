@@ -20,7 +20,8 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/record/event/value_names.hpp>
+#include <trace_ring/record/event/names_shape.hpp>
+#include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

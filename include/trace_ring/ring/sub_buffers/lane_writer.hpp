@@ -18,16 +18,18 @@
 /// So a record that is not committed does not exist: nothing is zeroed, no record has a mark of its
 /// own, and a writer that dies or jumps away leaves nothing behind. What differs is where the next
 /// sub-buffer comes from, in order (ring.hpp) or by a shared claim
-/// (recorder/lane/claim.hpp), and how a lane knows that a record is open: by the limit there, by
-/// the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane store the same
-/// words as restartable sequences (recorder/cpu/).
+/// (recorder/lane/lane_sub_buffers.hpp), and how a lane knows that a record is open: by the limit
+/// there, by the mark here (recorder/site/hot_path.hpp). Threads that share a processor's lane
+/// store the same words as restartable sequences (recorder/cpu/).
 
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/ring/sub_buffers/record_writer.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -43,7 +45,7 @@ struct sub_buffer_beginning {
 };
 
 /// Each of these is for the lane's writer alone, and signal-safe. Constant time.
-struct lane_writer {
+struct lane_writer : record_writer {
     /// Fills the header and lets readers in. The state is (at, reset), and a release fence has
     /// followed.
     static void begin(sub_buffer_header& sub, const sub_buffer_beginning& with) noexcept {
@@ -62,22 +64,6 @@ struct lane_writer {
         sub.state.store(state_word(with.at, sub_buffer_state::active), release);
     }
 
-    /// Stores the first word of a record: the low half of its time, and its record_word above.
-    [[gnu::always_inline]] static void store_head(std::byte* to, std::uint64_t head) noexcept {
-        // relaxed, to the end: published by the commit word
-        if constexpr (sizeof(void*) == 8) {
-            word_at<std::uint64_t>(to, 0).store(head, relaxed);
-        } else {
-            word_at<std::uint32_t>(to, 0).store(static_cast<std::uint32_t>(head), relaxed);
-            word_at<std::uint32_t>(to, 4).store(static_cast<std::uint32_t>(head >> 32), relaxed);
-        }
-    }
-    /// Commits the record of `bytes` behind what the commit word, now `word`, covers.
-    [[gnu::always_inline]] static void commit(sub_buffer_header& sub, std::uint32_t word,
-                                              std::uint32_t bytes) noexcept {
-        // order: writer.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
-        sub.commit.store(word + commit_word::one_record + bytes, release);
-    }
     /// Writes one of the library's own records, for which there is room and which no count
     /// includes: a time record, or with the words of an owner_record that.
     static void note(sub_buffer_header& sub, std::uint64_t time,
@@ -99,7 +85,7 @@ struct lane_writer {
     static void end(sub_buffer_header& sub, position at, std::uint64_t time) noexcept {
         sub.end_time.store(time, relaxed);  // relaxed: published by the state
         // order: writer.end:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-        // batch.read:A, drain.look:A, drain.hold:A, go_on:A, here.claim:B, ring.drain:A
+        // batch.read:A, drain.look:A, drain.hold:A, adopt:A, here.claim:B, ring.drain:A
         sub.state.store(state_word(at, sub_buffer_state::closed), release);
     }
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// How far a draining session has come in each lane, so that each loss is told once, by its cause.
+/// How far a draining session has come in each lane, so that it reports each loss once, by cause.
 /// The lane's entry in the file keeps up to where sessions answer for the lane: for later sessions,
 /// and for readers of the file, who would otherwise take consumed records for overwritten ones.
 
@@ -24,7 +24,7 @@ struct lane_progress {
     position expected = 0;        ///< the number of the next record
     bool known = true;            ///< whether `expected` and `stored` are
     position open = no_position;  ///< the sub-buffer of which a part was handed over last,
-    std::uint32_t refused = 0;    ///< and the losses that it had told by then
+    std::uint32_t refused = 0;    ///< and the losses that it had reported by then
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
     std::uint32_t number = 0;
@@ -58,13 +58,13 @@ public:
         return place == 0 ? nullptr : &lanes_[place - std::size_t{1}];
     }
 
-    /// The losses that a header tells of.
+    /// The losses that a header reports.
     struct counts {
         std::uint32_t refused, too_long, nested;
     };
     /// Finds a sub-buffer's place in its lane: skips records that were handed over before, and adds
     /// the loss of records that are missing before it.
-    void place(drained_sub_buffer& what, counts told, loss_cause gap) {
+    void place(drained_sub_buffer& what, counts reported, loss_cause gap) {
         lane_progress& lane = of(what.lane());
         const position end = what.first() + what.records();
         if (!lane.known) lane.expected = lane.stored = what.first();
@@ -76,13 +76,13 @@ public:
         }
         lane.expected = greatest(lane.expected, end);
         if (lane.open != what.at()) lane.refused = lane.too_long = lane.nested = 0;
-        tell(lane, what, loss_cause::refused, told.refused - lane.refused);
-        tell(lane, what, loss_cause::too_long, told.too_long - lane.too_long);
-        tell(lane, what, loss_cause::nested, told.nested - lane.nested);
+        report(lane, what, loss_cause::refused, reported.refused - lane.refused);
+        report(lane, what, loss_cause::too_long, reported.too_long - lane.too_long);
+        report(lane, what, loss_cause::nested, reported.nested - lane.nested);
         lane.open = what.at();
-        lane.refused = told.refused;
-        lane.too_long = told.too_long;
-        lane.nested = told.nested;
+        lane.refused = reported.refused;
+        lane.too_long = reported.too_long;
+        lane.nested = reported.nested;
         if (!what.copied()) lane.last = what.at();
     }
 
@@ -97,7 +97,7 @@ public:
         return what.first() - from + what.records();
     }
 
-    /// Losses that no sub-buffer tells of. `settled()`: everything that could be was handed over.
+    /// Losses that no sub-buffer reports. `settled()`: everything that could be was handed over.
     template <class Settled>
     [[nodiscard]] loss_counts rest(Settled&& settled) {
         loss_counts out;
@@ -107,7 +107,7 @@ public:
         const std::uint64_t undrained = ring.undrained.load(acquire);
         for (std::uint32_t slot = 0; slot < trace_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
-            // order: drain.lane:A pairs with lane.enter:A, lane.leave:A, lane.dead:A
+            // order: drain.lane:A pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state != layout::presence::live && state != layout::presence::departed) continue;
             lane_progress& lane = of(entry.number.load(relaxed));  // relaxed: after the state
@@ -132,14 +132,14 @@ public:
             lane.expected = end;
             if (!kept) advance(lane, end);
         }
-        // Of these, this session handed over and kept some, or told them.
+        // Of these, this session handed over and kept some, or reported them.
         const std::uint64_t kept = kept_of_folded();
-        const std::uint64_t fresh = undrained - kept - told_undrained_;
+        const std::uint64_t fresh = undrained - kept - reported_undrained_;
         if (static_cast<std::int64_t>(fresh) > 0 && settled()) {
             out.add(loss_cause::overwritten, fresh);
-            told_undrained_ += fresh;
+            reported_undrained_ += fresh;
             if (kept == 0) {
-                told_undrained_ = 0;
+                reported_undrained_ = 0;
                 ring.undrained.fetch_sub(undrained, relaxed);  // relaxed: a counter
             }
         }
@@ -155,7 +155,7 @@ public:
     }
 
 private:
-    /// Where the index of a lane + 1 stands, or is to stand: 0.
+    /// The place of a lane's index + 1; 0 there: the lane was not met yet.
     [[nodiscard]] std::uint32_t& place_of(std::uint32_t number) noexcept {
         const std::size_t last = places_.size() - 1;
         // Numbers ascend as lanes come: neighbours do not collide.
@@ -175,8 +175,8 @@ private:
         return lane.entry != nullptr && lane.entry->number.load(relaxed) == lane.number;
     }
     /// Records of folded lanes for which the session does not answer, though it handed them over or
-    /// told their loss. Linear in the lanes met. If one is folded just now, it may be too many: the
-    /// rest is told later.
+    /// reported their loss. Linear in the lanes met. If one is being folded, the sum may be too
+    /// large: the rest is reported later.
     [[nodiscard]] std::uint64_t kept_of_folded() const noexcept {
         std::uint64_t sum = 0;
         for (const lane_progress& lane : lanes_) {
@@ -213,7 +213,7 @@ private:
         lane.number = number;
         for (std::uint32_t slot = 0; slot < trace_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = trace_.lane(slot);
-            // order: drain.lane:B pairs with lane.enter:A, lane.leave:A, lane.dead:A
+            // order: drain.lane:B pairs with lane.enter:A, lane.release:A, lane.dead:A
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state == layout::presence::free || state == layout::presence::preparing) continue;
             if (entry.number.load(relaxed) != number) continue;  // relaxed: after the state
@@ -229,15 +229,17 @@ private:
         lane.known = first_;
     }
 
-    void tell(lane_progress& lane, drained_sub_buffer& what, loss_cause cause, std::uint32_t more) {
-        // The totals tell for a lane that is not in the table.
+    void report(lane_progress& lane, drained_sub_buffer& what, loss_cause cause,
+                std::uint32_t more) {
+        // The totals count for a lane that is not in the table.
         if (more != 0 && in_table(lane)) what.lose(cause, count(*lane.entry, cause, more));
     }
-    /// Up to `most` losses that an entry counts and no session has told; they count as told then.
+    /// Up to `most` losses that an entry counts and no session has reported. They then count as
+    /// reported.
     [[nodiscard]] static std::uint64_t count(layout::lane_entry& entry, loss_cause cause,
                                              std::uint64_t most) noexcept {
         // relaxed, to the end: counters; a swap, for the entry may go to another lane just now
-        const auto tell = [most](const shared_atomic<std::uint64_t>& all, auto& told) {
+        const auto report = [most](const shared_atomic<std::uint64_t>& all, auto& told) {
             using number = typename std::remove_reference_t<decltype(told)>::value_type;
             number before = told.load(relaxed);
             const number fresh = static_cast<number>(all.load(relaxed)) - before;
@@ -251,22 +253,22 @@ private:
         };
         switch (cause) {
             case loss_cause::too_long:
-                return tell(entry.too_long, entry.told_too_long);
+                return report(entry.too_long, entry.told_too_long);
             case loss_cause::nested:
-                return tell(entry.nested, entry.told_nested);
+                return report(entry.nested, entry.told_nested);
             case loss_cause::abandoned:
-                return tell(entry.abandoned, entry.told_abandoned);
+                return report(entry.abandoned, entry.told_abandoned);
             default:
-                return tell(entry.refused, entry.told_refused);
+                return report(entry.refused, entry.told_refused);
         }
     }
 
     trace_bytes trace_;
     bool first_;
     std::size_t recent_ = 0;
-    std::uint64_t told_undrained_ = 0;  ///< of folded lanes, while some are kept
-    list_of<lane_progress> lanes_{};    ///< in the order in which they were met
-    list_of<std::uint32_t> places_{};   ///< by number: a power of two, at least half of it empty
+    std::uint64_t reported_undrained_ = 0;  ///< of folded lanes, while some are kept
+    list_of<lane_progress> lanes_{};        ///< in the order in which they were met
+    list_of<std::uint32_t> places_{};  ///< by number: a power of two, at least half of it empty
 };
 
 }  // namespace trace_ring::inline v1::impl

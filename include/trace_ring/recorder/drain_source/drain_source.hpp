@@ -31,10 +31,10 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/list_of.hpp>
+#include <trace_ring/recorder/drain_source/closed_search.hpp>
+#include <trace_ring/recorder/drain_source/lane_progress.hpp>
 #include <trace_ring/recorder/file/outside_trace.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
-#include <trace_ring/recorder/in_place/closed_search.hpp>
-#include <trace_ring/recorder/in_place/lane_progress.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 
@@ -56,7 +56,7 @@ public:
         if (base == nullptr) return;  // disabled: there is nothing
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
 #if !defined(TRACE_RING_DISABLE)
-        auto& memory = from.words_.the_core->memory();
+        auto& memory = from.words_.lanes->memory();
         static_cast<layout::view&>(trace_) = memory;
         trace_.present = &memory.present();
 #endif
@@ -105,7 +105,7 @@ public:
             // relaxed: this session's own
             const auto now = stamped::from(trace_.sub_buffer(slot).state.load(relaxed));
             if (now.state == number(sub_buffer_state::reading)) {
-                give_back({slot, now.pos}, sub_buffer_state::closed);
+                release_held({slot, now.pos}, sub_buffer_state::closed);
             }
         }
         impl::leave_session(trace_, lock_);
@@ -132,7 +132,7 @@ public:
                     refused = true;
                     break;
                 }
-                give_back(found, sub_buffer_state::closed);
+                release_held(found, sub_buffer_state::closed);
                 search_->await(found);
                 found = *earlier;
             }
@@ -160,7 +160,7 @@ public:
     void keep(portion& what) noexcept {
         if (what.copied()) return;
         --held_;
-        give_back({what.slot(), what.at()}, sub_buffer_state::closed);
+        release_held({what.slot(), what.at()}, sub_buffer_state::closed);
     }
     template <class Visit>
     std::uint64_t visit(const portion& what, Visit&& visit) const {
@@ -195,7 +195,7 @@ public:
         return found;
     }
 
-    /// Losses that no sub-buffer tells of: records refused since the last one, nested, or without a
+    /// Losses that no sub-buffer reports: records refused since the last one, nested, or without a
     /// lane; and records overwritten behind the last sub-buffer of a lane that has ended.
     [[nodiscard]] loss_counts rest() {
         if (process_ == 0) return {};
@@ -219,7 +219,7 @@ private:
         return trace_.sub_buffer(what.slot).state.compare_exchange_strong(
             word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire);
     }
-    void give_back(place what, sub_buffer_state as) noexcept {
+    void release_held(place what, sub_buffer_state as) noexcept {
         // order: drain.keep:A pairs with claim:C, claim.next:A, drain.look:A, drain.hold:A, read:A
         trace_.sub_buffer(what.slot).state.store(stamped{what.pos, number(as)}.word(), release);
     }
@@ -250,8 +250,7 @@ private:
         return loss_cause::overwritten;
     }
 
-    /// Whether a closed sub-buffer was handed over as far as it is filled. A hint, as it is not
-    /// held.
+    /// Whether all records of a closed sub-buffer were handed over. A hint, because it is not held.
     [[nodiscard]] bool was_had(place what) noexcept {
         const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
         // relaxed, to the end: a hint
@@ -276,13 +275,13 @@ private:
         if (!is_sub_buffer_magic(sub.magic.load(relaxed)) || bytes < sizeof(sub_buffer_header) ||
             bytes % 8 != 0 || bytes > trace_.plan().sub_buffer_bytes) {
             damaged_.push_back(what.pos);
-            give_back(what, sub_buffer_state::free);
+            release_held(what, sub_buffer_state::free);
             return false;
         }
         const std::uint32_t lane = sub.lane.load(relaxed);
         const auto& known = lanes_->of(lane);
         if (known.last > what.pos || (known.last == what.pos && !has_more(sub, known))) {
-            give_back(what, sub_buffer_state::closed);
+            release_held(what, sub_buffer_state::closed);
             if (known.last == what.pos) search_->look_again(what);
             return false;
         }

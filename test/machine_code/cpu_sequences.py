@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""Looks at every restartable sequence of a program in machine code (x86-64, aarch64).
+"""Checks every restartable sequence of a program in machine code (x86-64, aarch64).
 
     cpu_sequences.py SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
 
-Their descriptions are taken from the program itself, as the kernel does. Within a sequence: no
-locked or exclusive instruction, no call, no way out of it or into it but by its beginning; its last
-instruction is the one store that commits (on aarch64 a release, or behind a barrier). Outside: the
-place where the kernel goes on has the signature before it. The program is run, too. Exits with 77
-where there is nothing to look at: another machine, or no binutils for it.
+The script reads their descriptions from the program, as the kernel does. A sequence has no locked
+or exclusive instruction and no call; it is entered only at its beginning; its last instruction is the
+one store that commits (on aarch64 a release, or a store after a barrier). The signature precedes the
+place where the kernel continues after an interruption. The program is also run. Exits with 77 if
+there is nothing to check: another machine, or no binutils for it.
 """
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*(?://.*)?$")
+from disassembly import Tools
+
 FEWEST = 13  # none to four words, any number, for two clocks; and a change of the lane
 
 
@@ -56,47 +56,17 @@ class Arm:
             yield "commits more than once"
 
 
-def output_of(*command):
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
-
-
-class Tools:
-    """The compiler's machine, and what takes its programs apart; None where there is none."""
-
-    def __init__(self, compiler):
-        triple = output_of(*compiler, "-dumpmachine").strip()
-        self.machine = {"x86_64": X86, "aarch64": Arm}.get(triple.split("-")[0])
-        def tool(name):
-            return shutil.which(f"{triple}-{name}") or shutil.which(name)
-        self.objdump, self.objcopy = tool("objdump"), tool("objcopy")
-
-    def there(self):
-        return self.machine and self.objdump and self.objcopy
-
-
-def bytes_of(tools, binary, section, folder):
-    """A section's address and bytes."""
-    for line in output_of(tools.objdump, "-h", "-w", binary).splitlines():
-        fields = line.split()
-        if len(fields) > 3 and fields[1] == section:
-            path = os.path.join(folder, "bytes")
-            subprocess.run([tools.objcopy, "--dump-section", f"{section}={path}", binary,
-                            os.path.join(folder, "copy")], check=True)
-            with open(path, "rb") as file:
-                return int(fields[3], 16), file.read()
-    return 0, b""
+MACHINES = {"x86_64": X86, "aarch64": Arm}
 
 
 def faults_of(tools, binary, folder):
-    machine = tools.machine
-    code = {}
-    for line in output_of(tools.objdump, "-d", "--no-show-raw-insn", binary).splitlines():
-        if match := INSTRUCTION.match(line):
-            code[int(match[1], 16)] = match[2].replace("\t", " ")
+    machine = MACHINES[tools.triple.split("-")[0]]
+    code = {each.at: each.text for function in tools.functions(binary)
+            for each in function.instructions}
     jumps = [(at, int(match[1], 16)) for at, text in code.items()
              if (match := machine.jump.match(text))]
-    _, described = bytes_of(tools, binary, "__rseq_cs", folder)
-    failures, failure_bytes = bytes_of(tools, binary, "__rseq_failure", folder)
+    _, described = tools.section(binary, "__rseq_cs", folder)
+    failures, failure_bytes = tools.section(binary, "__rseq_failure", folder)
     sequences = list(struct.iter_unpack("<IIQQQ", described[:len(described) // 32 * 32]))
     longest = 0
     for version, flags, start, size, failed in sequences:
@@ -148,10 +118,9 @@ def main(arguments):
     split = arguments.index("--")
     ours, command = arguments[:split], arguments[split + 1:]
     source, emulator = ours[0], ours[1:]
-    tools = Tools(command)
-    if (not tools.there() or "-m32" in command or
-            any(flag.startswith("-fsanitize") for flag in command)):
-        print("nothing to look at here")
+    tools = Tools(*command)
+    if not tools.can_read(*MACHINES):
+        print("no code that this test can read")
         return 77
     faults = []
     with tempfile.TemporaryDirectory() as folder:

@@ -28,7 +28,8 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/clock/snapshots.hpp>
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/file/trace_memory.hpp>
+#include <trace_ring/recorder/site/undisturbed.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -37,11 +38,14 @@ using storage::write_at;
 
 class snapshot_writer {
 public:
-    snapshot_writer(core& from, int to) noexcept : core_(from), memory_(from.memory()), to_(to) {}
+    /// `process` is the caller's entry; `space` has room for one sub-buffer; `to` is a new file.
+    snapshot_writer(const trace_memory& from, std::uint32_t process, std::span<std::uint64_t> space,
+                    int to) noexcept
+        : memory_(from), process_(process), space_(space), to_(to) {}
 
     [[nodiscard, gnu::cold]] int run() noexcept {
         const layout::plan& plan = memory_.plan();
-        if (memory_.clock() != 0) add_clocks(memory_, core_.process());
+        if (memory_.clock() != 0) add_clocks(memory_, process_);
         const std::uint64_t capacity = memory_.capacity();
         if (storage::exceeds_file_limit(0, plan.bytes_for(capacity))) return EFBIG;
         // Lanes before sub-buffers: a lane then never claims more records than were copied.
@@ -86,7 +90,7 @@ private:
                 // order: snapshot.copy:A pairs with dictionary.write:A, dictionary.write:B
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
-                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+                // lane.written:B, lane.release:A, lane.release:B, lane.release:C, lane.release:D,
                 // lane.dead:A, lane.free:A, process.return:A
                 // order: snapshot.copy:C pairs with here.written:A, here.leave:B,
                 // here.written:B, here.leave:A, lane.written:C, here.newest:A
@@ -108,7 +112,7 @@ private:
     /// Copies the sub-buffer there; if `only` is a position, none but the one of that position.
     [[nodiscard, gnu::cold]] int copy_slot(std::uint64_t slot, position only,
                                            bool& copied) noexcept {
-        const std::span<std::uint64_t> words = core_.copy_space();
+        const std::span<std::uint64_t> words = space_;
         sub_buffer_copy taken;
         for (int attempt = 0; attempt < 4; ++attempt) {
             const copy_result result = copy_sub_buffer(&memory_.sub_buffer(slot), words, taken);
@@ -203,8 +207,9 @@ private:
         return 0;
     }
 
-    core& core_;
-    trace_memory& memory_;
+    const trace_memory& memory_;
+    std::uint32_t process_;
+    std::span<std::uint64_t> space_;
     int to_;
 };
 
@@ -237,12 +242,13 @@ private:
     char text_[4096] = {};
 };
 
-/// See basic_recorder::snapshot.
-[[nodiscard, gnu::cold]] inline int write_snapshot(core& from, const char* file) noexcept {
+/// See basic_recorder::snapshot; for one caller at a time.
+[[nodiscard, gnu::cold]] inline int write_snapshot(const trace_memory& from, std::uint32_t process,
+                                                   std::span<std::uint64_t> space,
+                                                   const char* file) noexcept {
     const undisturbed scope;
     snapshot_name temporary;
     if (!temporary.make(file)) return ENAMETOOLONG;
-    if (!from.begin_copy()) return EBUSY;
     int error = 0;
     const int fd = uninterrupted([&] {
         return ::open(temporary.text(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -250,45 +256,14 @@ private:
     if (fd < 0) {
         error = errno;
     } else {
-        error = snapshot_writer(from, fd).run();
-        if (error == 0) error = storage::set_mode(fd, from.memory().file_mode());
+        error = snapshot_writer(from, process, space, fd).run();
+        if (error == 0) error = storage::set_mode(fd, from.file_mode());
         ::close(fd);
         // An existing file of that name is not overwritten.
         if (error == 0) error = storage::name_file(temporary.text(), file);
         ::unlink(temporary.text());
     }
-    from.end_copy();
     return error;
-}
-
-inline void core::serve_requests() noexcept {
-    layout::ring_state& ring = memory_.ring();
-    std::uint32_t done = ring.snapshot_done.load(relaxed);  // relaxed: the swap checks it
-    // The snapshot will have everything that the process which asks has recorded.
-    // order: snapshot.serve:A pairs with snapshot.ask:A
-    const std::uint32_t wanted = ring.snapshot_request.load(acquire);
-    // One writer serves all requests; several that wait are served by one snapshot.
-    if (done == wanted || snapshot_base_.empty()) return;
-    // Any process that may write to the file can ask, as often as it likes.
-    // relaxed, to the end: own words; of several threads, the swap lets one write
-    const std::uint64_t now = clock::monotonic::now();
-    std::uint64_t due = snapshot_due_.load(relaxed);
-    if (now < due || !snapshot_due_.compare_exchange_strong(due, now + snapshot_gap_, relaxed)) {
-        return;
-    }
-    name_buffer name;
-    name.add(snapshot_base_.c_str());
-    name.add('.');
-    name.add(wanted);
-    if (name.is_cut()) return;
-    const int error = write_snapshot(*this, name.text);
-    if (error == EBUSY) {  // another thread writes one
-        snapshot_due_.store(due, relaxed);
-        return;
-    }
-    snapshots_left_.fetch_sub(1, relaxed);
-    // order: snapshot.serve:B pairs with snapshot.ask:B
-    static_cast<void>(ring.snapshot_done.compare_exchange_strong(done, wanted, release));
 }
 
 }  // namespace trace_ring::inline v1::impl

@@ -3,14 +3,24 @@
 #pragma once
 
 /// @file
-/// Event types as a recorder meets them: registered when the code that declares them is loaded or
-/// the recorder is made; their gates; and records that are refused because of their type.
+/// Registers event types: a type gets an id, the same in all recorders of the process, and each of
+/// them adds it to its event book. That happens when the code that declares the type is loaded,
+/// when the first recorder is constructed, or with the type's first record.
 
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/format/words.hpp>
+#include <trace_ring/recorder/process/event_book.hpp>
+#include <trace_ring/recorder/site/event_type.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
+
+/// A type's numbers in this registry, as event_numbers has them.
+struct numbers_here {
+    std::uint32_t header;
+    std::uint32_t total;
+};
 
 /// An id for a type that has none: `known`, if it is not 0 and is free, else the next for which
 /// `is_free(id)`. 0 when the ids (4095) have run out.
@@ -34,7 +44,7 @@ template <class IsFree>
     return 0;
 }
 
-/// Whether `of` has the numbers of the registry `own`, now or since.
+/// Gives `of` the numbers of the registry `own`. False: it has those of another registry.
 [[nodiscard]] inline bool keep_numbers(event_numbers& of, home_id own,
                                        const numbers_here& numbers) noexcept {
     // order: type.use:E pairs with type.publish:B
@@ -67,7 +77,7 @@ template <class IsFree>
 
 /// Gives the type an id, the same in all recorders of this registry, and enters it in their files.
 /// The id is 0 if there is none left.
-inline numbers_here register_type(event_state& type, bool arrived) noexcept {
+[[gnu::cold]] inline numbers_here register_type(event_state& type, bool arrived = false) noexcept {
     const home_id own = make_id();
     for (const event_numbers* each : {static_cast<event_numbers*>(&type), &type.other}) {
         // order: type.use:B pairs with type.publish:B
@@ -81,18 +91,19 @@ inline numbers_here register_type(event_state& type, bool arrived) noexcept {
     type_node* const node = find_type(wanted, [&wanted] {
         // A file's numbering may have ids from earlier runs of the program.
         std::uint32_t known = 0;
-        for_each_core([&](const core& each) {
-            if (known == 0) known = each.events().known_as(wanted);
+        for_each_recorder([&](const listed_recorder& each) {
+            if (known == 0) known = each.events.known_as(wanted);
         });
         return next_id(known, [&wanted](std::uint32_t id) {
             bool free = true;
-            for_each_core(
-                [&](const core& each) { free = free && each.events().can_be(id, wanted); });
+            for_each_recorder([&](const listed_recorder& each) {
+                free = free && each.events.can_be(id, wanted);
+            });
             return free;
         });
     });
     if (node == nullptr || own == 0) return {header_without_id(wanted.fixed_bytes), 0};
-    for_each_core([&](core& each) { each.events().add(*node); });
+    for_each_recorder([&](listed_recorder& each) { each.events.add(*node); });
     const numbers_here found{record_word::pack(node->id, record_header_bytes + wanted.fixed_bytes),
                              node->total};
     if (!may_keep_numbers(type, arrived) || !keep_numbers(type, own, found))
@@ -105,36 +116,12 @@ inline numbers_here register_type(event_state& type, bool arrived) noexcept {
     for (event_state* const* each = from.begin; each != from.end; ++each)
         static_cast<void>(register_type(**each, true));
 }
-/// With the first recorder, types are registered (core's constructor) until the library that this
+/// With the first recorder, types are registered (all_types.arrives) until the library that this
 /// is compiled into is unloaded. Not before: a library that never constructs one should have the
 /// numbers of the recorders that it records into.
 struct types_registered {
     ~types_registered() { all_types.departs(&register_types); }
 };
 [[gnu::visibility("hidden")]] inline types_registered types_are_registered{};
-
-inline void core::lose(std::uint32_t count) noexcept {
-    lane_state& lane = *impl::first_lane(0, lanes_at(index()));
-    // relaxed, to the end: own lane, and counters
-    if (mark_of(lane).valid.load(relaxed) == 0) {
-        memory_.ring().refused_without_lane.fetch_add(count, relaxed);
-        return;
-    }
-    lane.entry.load(relaxed)->refused.fetch_add(count, relaxed);
-    lane.refused.fetch_add(count, relaxed);
-}
-/// Counts a record that no lane can take, in the lane where it would have been.
-inline void core::refuse(lane_state& lane, bool no_id) noexcept {
-    // relaxed, to the end: counters
-    layout::lane_entry& entry = *lane.entry.load(relaxed);
-    sub_buffer_header* const sub = lane.sub.load(relaxed);
-    if (no_id) {  // its type has no id, or no room in the dictionary
-        entry.refused.fetch_add(1, relaxed);
-        lane.refused.fetch_add(1, relaxed);
-    } else {
-        entry.too_long.fetch_add(1, relaxed);
-        if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
-    }
-}
 
 }  // namespace trace_ring::inline v1::impl

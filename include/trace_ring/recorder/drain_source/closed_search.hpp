@@ -7,7 +7,7 @@
 ///
 /// A writer fills its sub-buffer for as long as it takes, while others pass it. So a sub-buffer
 /// that is not closed yet is remembered by its slot and looked at again. Before a sub-buffer is
-/// handed over, an earlier one of its lane that was closed meanwhile comes first, so that the order
+/// handed over, an earlier one of its lane that was closed since comes first, so that the order
 /// within a lane is kept. Each ring of the recorder has its own positions, and so its own search.
 
 #include <cstddef>
@@ -64,7 +64,7 @@ public:
         }
         places_.shorten(kept);
     }
-    /// Adds places in the order of their slots, all at once: linear.
+    /// Adds places that are in the order of their slots, in one pass: linear.
     void merge(const list_of<place>& more) {
         list_of<place> all;
         std::size_t i = 0;
@@ -88,7 +88,7 @@ class ring_search {
 public:
     using place = sub_buffer_place;
 
-    void begin(const trace_bytes& trace, const share& of) noexcept {
+    void begin(const trace_bytes& trace, const ring_span& of) noexcept {
         trace_ = trace;
         of_ = of;
         end_ = of.end_now();
@@ -194,7 +194,7 @@ private:
     }
 
     trace_bytes trace_{};
-    share of_{};
+    ring_span of_{};
     awaited_slots awaited_{};
     std::uint64_t end_ = 0;        ///< of the ring, as known so far
     position next_ = no_position;  ///< the first that was not looked at
@@ -208,7 +208,7 @@ public:
     explicit closed_search(const trace_bytes& trace) : trace_(trace) {
         // In the order of their slots: those of the first ring come last.
         const rings all(trace.ring(), trace.plan(), *trace.present);
-        for (const share* each = all.begin() + 1; each != all.end(); ++each)
+        for (const ring_span* each = all.begin() + 1; each != all.end(); ++each)
             all_[count_++].begin(trace, *each);
         all_[count_++].begin(trace, *all.begin());
     }

@@ -75,11 +75,11 @@ private:
 /// the room in which it grows. For others: from a guard page to the thread-local words, which every
 /// C library puts at the stack's upper end. Empty where neither is found: there is no /proc, or the
 /// stack has no guard page, so that it may be part of something larger. In the child of a fork by
-/// another thread than the first: the first thread's, which holds none of its frames. Signal-safe,
-/// 1 KiB of stack; linear in the mappings of the process.
+/// another thread than the first: the first thread's, which has no frame of the caller.
+/// Signal-safe, 1 KiB of stack; linear in the mappings of the process.
 [[nodiscard, gnu::cold]] inline address_range find_own_stack() noexcept {
     const undisturbed scope;
-    // The kernel leaves this much free below the first thread's stack, whatever its limit.
+    // The kernel leaves this much free below the first thread's stack, for any stack limit.
     constexpr std::uintptr_t room = std::uintptr_t{128} << 20;
     const bool is_first = ::getpid() == static_cast<pid_t>(::syscall(SYS_gettid));
     const auto words = reinterpret_cast<std::uintptr_t>(&errno);  // a plugin's are elsewhere
