@@ -16,7 +16,6 @@
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
-#include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
 
