@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// For a program that records: events and the recorder. Optional parts are in other headers:
-/// draining.hpp, control.hpp, snapshots.hpp and per_cpu.hpp. Rings by policy are in rings.hpp,
-/// readers in reading.hpp.
+/// For a program that records: events, the recorder, its control, snapshots at a crash, and the
+/// sessions that empty it. A recorder with a lane for each processor needs per_cpu.hpp, too. Rings
+/// by policy are in rings.hpp, readers in reading.hpp. To compile less, include
+/// recorder/recorder.hpp with draining.hpp, control.hpp or snapshots.hpp as needed.
 /// @code
 ///   struct sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
 ///   trace_ring::recorder recorder{{.file = "orders.trace"}};
@@ -32,7 +33,15 @@
 #include <trace_ring/policy/clock/tsc.hpp>
 
 // the recorder
+#include <trace_ring/recorder/control.hpp>
+#include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/spans.hpp>
+
+// sessions that empty it
+#include <trace_ring/drain/drainable.hpp>
+#include <trace_ring/drain/listener.hpp>
+#include <trace_ring/drain/session.hpp>
+#include <trace_ring/recorder/drain_source/drain_source.hpp>
 
 #endif

@@ -18,6 +18,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/clocks.hpp>
 #include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::layout {
 

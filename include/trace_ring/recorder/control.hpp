@@ -27,10 +27,7 @@
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/list_of.hpp>
-#include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/file/outside_trace.hpp>
-#include <trace_ring/recorder/trim/trim.hpp>
 #include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1 {

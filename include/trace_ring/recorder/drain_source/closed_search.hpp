@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <trace_ring/bounds.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/list_of.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>

@@ -13,6 +13,7 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/format/lay_out.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/setup_error.hpp>

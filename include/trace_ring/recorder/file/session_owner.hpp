@@ -11,11 +11,11 @@
 #include <cstdint>
 
 #include <trace_ring/bounds.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/format/view.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
-#include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -35,7 +35,6 @@
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/plan_for.hpp>
 #include <trace_ring/recorder/file/rotation.hpp>
-#include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <trace_ring/bounds.hpp>
-#include <trace_ring/c_string.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/process.hpp>
@@ -23,8 +21,6 @@
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
-#include <trace_ring/recorder/site/registry.hpp>
-#include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1::impl {
 

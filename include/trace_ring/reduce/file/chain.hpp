@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/plan.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 

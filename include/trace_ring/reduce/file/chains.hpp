@@ -446,7 +446,7 @@ private:
         std::uint64_t cursor = 0;
         std::uint64_t indexed = 0;
         (void)in_.bytes().read(in_.plan().ring + offsetof(layout::ring_state, cursor), &cursor, 8);
-        (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), &indexed, 8);
+        (void)in_.bytes().read(in_.plan().index_at(slot), &indexed, 8);
         return pos > cursor && pos > indexed;
     }
 

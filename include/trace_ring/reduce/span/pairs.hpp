@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

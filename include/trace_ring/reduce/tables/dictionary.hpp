@@ -148,7 +148,7 @@ private:
                                    std::uint32_t totals_per_lane) const {
             const layout::type_entry& entry = all.type_at(at);
             // relaxed: a copy
-            const auto get = [](const auto& word) { return word.load(relaxed); };
+            const auto get = [](const auto& shared) { return shared.load(relaxed); };
             const std::uint8_t kind = get(entry.kind), total = get(entry.total);
             const std::uint16_t count = get(entry.fields), name_bytes = get(entry.name_bytes);
             const std::uint64_t flows = get(entry.flow_fields);
@@ -189,7 +189,7 @@ private:
                                          std::size_t& name_at) const {
             const layout::field_entry& entry = all.field_at(at, i);
             // relaxed: a copy
-            const auto get = [](const auto& word) { return word.load(relaxed); };
+            const auto get = [](const auto& shared) { return shared.load(relaxed); };
             const std::uint16_t length = get(entry.name_bytes);
             const auto form =
                 static_cast<std::uint8_t>(get(entry.form) & ~layout::field_entry::result);

@@ -96,7 +96,8 @@ struct process_info {
                                            std::uint32_t slot, const Note& note) {
         using layout::presence;
         const layout::process_entry& entry = all[slot];
-        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
+        // relaxed: a copy
+        const auto get = [](const auto& shared) { return shared.load(relaxed); };
         process_info process{};
         process.slot = slot;
         process.root = slot;
@@ -189,7 +190,8 @@ struct lane_info {
         const auto all = table.first();
         const layout::lane_entry& from = all[i];
         const layout::lane_entry& later = table.again()[i];
-        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
+        // relaxed: a copy
+        const auto get = [](const auto& shared) { return shared.load(relaxed); };
         row = i;
         listed = true;
         offset = all.offset(from);
@@ -243,7 +245,8 @@ struct ring_info {
     std::array<std::uint32_t, layout::max_rings> writers{};
 
     [[nodiscard]] static ring_info from(const layout::ring_state& copy) {
-        const auto get = [](const auto& word) { return word.load(relaxed); };  // relaxed: a copy
+        // relaxed: a copy
+        const auto get = [](const auto& shared) { return shared.load(relaxed); };
         ring_info ring;
         ring.cursor = get(copy.cursor);
         ring.capacity = get(copy.capacity);
