@@ -7,6 +7,7 @@
 
 #include <trace_ring/policy/clock/monotonic.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -131,7 +132,7 @@ const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t a
     return found;
 }
 
-const loaded_code::code_file& loaded_code::file_of(::pid_t of, const mapping& what) {
+loaded_code::code_file& loaded_code::file_of(::pid_t of, const mapping& what) {
     auto& file = files_[{what.path, what.build_id, what.inode}];
     if (file.names == nullptr) file = found_file(of, what);
     return file;
@@ -146,16 +147,40 @@ loaded_code::code_file loaded_code::found_file(::pid_t of, const mapping& what) 
         if (::stat(path.c_str(), &about) != 0) continue;
         if (what.build_id.empty() && what.inode != 0 && what.inode != about.st_ino) continue;
         auto names = std::make_unique<symbols::object>(path, what.build_id);
-        if (names->problem().empty()) return {path, std::move(names)};
+        if (names->problem().empty())
+            return {path, static_cast<std::uint64_t>(about.st_dev),
+                    static_cast<std::uint64_t>(about.st_ino), std::move(names)};
     }
-    return {"", std::make_unique<symbols::object>(what.path, "another one")};
+    return {"", 0, 0, std::make_unique<symbols::object>(what.path, "another one")};
+}
+
+trace_ring::file_descriptor loaded_code::opened(const code_file& what) noexcept {
+    // Not a pipe, for which the call would wait.
+    trace_ring::file_descriptor file(::open(what.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct ::stat about {};
+    if (!file || ::fstat(file.get(), &about) != 0 || about.st_dev != what.device ||
+        about.st_ino != what.inode)
+        file.reset();
+    return file;
+}
+
+/// A path through the root folder of a process ends with the process, which may be another one that
+/// had the same file. Then the file is found again.
+trace_ring::file_descriptor loaded_code::open_file(::pid_t of, const mapping& what,
+                                                   code_file& file) {
+    if (file.path.empty()) return {};
+    if (auto already = opened(file)) return already;
+    code_file again = found_file(of, what);
+    if (again.path.empty()) return {};
+    file = std::move(again);
+    return opened(file);
 }
 
 void loaded_code::look(::pid_t number) {
     if (!events_.are_told()) look_at(number, processes_[number]);
 }
 
-std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std::uint64_t time) {
+std::vector<loaded_code::open_module> loaded_code::modules_of(::pid_t number, std::uint64_t time) {
     if (time >= read_at_) refresh();
     process& of = processes_[number];
     if (!of.is_looked_at) look_at(number, of);
@@ -166,10 +191,11 @@ std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std:
     // The kernel does not report unmapping. Of two parts at the same place, the later one is valid.
     std::stable_sort(all.begin(), all.end(),
                      [](const mapping* a, const mapping* b) { return a->since > b->since; });
-    std::vector<symbols::loaded_module> found;
+    std::vector<open_module> found;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
     for (const mapping* const each : all) {
-        const code_file& file = file_of(number, *each);
+        code_file& file = file_of(number, *each);
+        trace_ring::file_descriptor descriptor = open_file(number, *each, file);
         const std::uint64_t bias = file.names->bias(each->begin, each->offset);
         const auto [first, last] = file.names->extent();
         const bool is_known = last != 0;
@@ -180,8 +206,8 @@ std::vector<symbols::loaded_module> loaded_code::modules_of(::pid_t number, std:
             }))
             continue;
         taken.emplace_back(begin, end);
-        found.push_back({each->begin, each->end, bias, file.names->build_id(),
-                         each->path == kernel_code ? each->path : file.path});
+        found.push_back({{each->begin, each->end, bias, file.names->build_id(), each->path},
+                         std::move(descriptor)});
     }
     return found;
 }

@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/policy/storage/file.hpp>
+
 #include "../session/stack_names.hpp"
 #include "mapping_events.hpp"
 
@@ -47,9 +49,15 @@ public:
                                                           std::uint64_t time) override;
     [[nodiscard]] std::uint64_t changes_of(::pid_t process, std::uint64_t time) override;
 
-    /// The code of a process at that time, each part with the path of a file that can be opened.
-    [[nodiscard]] std::vector<symbols::loaded_module> modules_of(::pid_t process,
-                                                                 std::uint64_t time);
+    /// A part of the code of a process, and its file, opened: its path may lead through the
+    /// process, and end with it. No file: it no longer exists, or the kernel provides the code
+    /// (kernel_code).
+    struct open_module {
+        symbols::loaded_module module;
+        trace_ring::file_descriptor file;
+    };
+    /// The code of a process at that time.
+    [[nodiscard]] std::vector<open_module> modules_of(::pid_t process, std::uint64_t time);
 
     /// Reads the current mappings of a process, unless the kernel reports them.
     void look(::pid_t process);
@@ -69,6 +77,7 @@ private:
     /// A mapped file, if it still exists.
     struct code_file {
         std::string path;  // path to open; empty: the file no longer exists
+        std::uint64_t device = 0, inode = 0;
         std::unique_ptr<symbols::object> names;
     };
     struct process {
@@ -88,8 +97,11 @@ private:
                                            std::uint64_t time);
     [[nodiscard]] static const mapping* find(const process& of, std::uint64_t address,
                                              std::uint64_t time) noexcept;
-    [[nodiscard]] const code_file& file_of(::pid_t of, const mapping& what);
+    [[nodiscard]] code_file& file_of(::pid_t of, const mapping& what);
     [[nodiscard]] static code_file found_file(::pid_t of, const mapping& what);
+    [[nodiscard]] static trace_ring::file_descriptor opened(const code_file& what) noexcept;
+    [[nodiscard]] static trace_ring::file_descriptor open_file(::pid_t of, const mapping& what,
+                                                               code_file& file);
 
     std::int64_t ahead_;  // for this time namespace
     mapping_events events_;

@@ -44,12 +44,13 @@ public:
         : changes_(changes), process_(process), dwfl_(::dwfl_begin(&callbacks)) {
         if (dwfl_ != nullptr) ::dwfl_report_begin(dwfl_);
     }
-    /// At its place in memory. `file`: descriptor, or -1 to open its path. A file that cannot be
-    /// read provides no information.
+    /// At its place in memory. A file that cannot be read provides no information.
     void add(const symbols::loaded_module& code, int file) noexcept {
-        if (dwfl_ == nullptr) return;
-        static_cast<void>(::dwfl_report_elf(dwfl_, code.path.c_str(), code.path.c_str(),
-                                            file < 0 ? -1 : ::dup(file), code.bias, true));
+        const int own = dwfl_ == nullptr ? -1 : ::dup(file);
+        if (own < 0) return;
+        if (::dwfl_report_elf(dwfl_, code.path.c_str(), code.path.c_str(), own, code.bias, true) ==
+            nullptr)
+            ::close(own);
     }
     /// All code is added.
     void complete() noexcept {
@@ -185,12 +186,9 @@ std::size_t stack_unwinder::unwind(::pid_t process, std::uint64_t time,
         in = std::make_unique<program>(process, changes);
         const auto mode = is_wide(of) ? program_mode::lp64 : program_mode::ilp32;
         for (const auto& each : code_.modules_of(process, time)) {
-            if (each.path.empty()) continue;  // the file no longer exists
-            if (each.path != kernel_code) {
-                in->add(each, -1);
-            } else if (const int file = kernel_code_of(mode); file >= 0) {
-                in->add(each, file);
-            }
+            const bool is_kernel = each.module.path == kernel_code;
+            const int file = is_kernel ? kernel_code_of(mode) : each.file.get();
+            if (file >= 0) in->add(each.module, file);
         }
         in->complete();
     }

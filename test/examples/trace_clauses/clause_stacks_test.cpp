@@ -344,6 +344,49 @@ BOOST_AUTO_TEST_CASE(callers_without_frame_pointers_are_those_that_the_program_u
     trace_ring_test::proof("clauses", compared, "stacks compared with the program's own unwinder");
 }
 
+BOOST_AUTO_TEST_CASE(stacks_through_files_that_were_found_for_an_ended_process_are_whole) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::runs(bits)) continue;
+        // The C library is between main and the function. The child lives until its stack has been
+        // read, and has ended before its parent calls the function.
+        if (!build(program,
+                   "#include <stdlib.h>\n"
+                   "#include <sys/wait.h>\n"
+                   "#include <unistd.h>\n"
+                   "__attribute__((noinline)) int leaf(const void *a, const void *b) {\n"
+                   "  __asm__ volatile(\"\"); return *(const int *)a - *(const int *)b; }\n"
+                   "int main(void) {\n"
+                   "  int all[] = {2, 1};\n"
+                   "  const int child = fork();\n"
+                   "  if (child != 0) wait(0);\n"
+                   "  qsort(all, 2, sizeof all[0], leaf);\n"
+                   "  if (child == 0) usleep(500000);\n"
+                   "  return 0; }\n",
+                   "c", bits, "-O2 -g -fomit-frame-pointer"))
+            continue;
+        const ended made =
+            run(folder, TRACE_CLAUSES
+                            " --source kernel --children -e '@@uft:*:stacks:leaf:entry "
+                            "{ capture(a, ustack(40)); }' -- " +
+                            program);
+        if (!clause_programs::permits(made)) {
+            trace_ring_test::cannot_run(made.err);
+            continue;
+        }
+        BOOST_TEST_CONTEXT(bits << " bits" << made.out << made.err) {
+            BOOST_TEST(made.status == 0);
+            std::size_t whole = 0;
+            for (std::size_t at = 0; (at = made.out.find("<main+0x", at)) != std::string::npos;
+                 ++at)
+                ++whole;
+            BOOST_TEST(whole == 2U);
+            BOOST_TEST(made.err.find("stacks end at code") == std::string::npos);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(stacks_through_libraries_that_come_and_go_are_whole_and_others_are_counted) {
     const test::folder folder;
     const std::string program = folder / "stacks";
