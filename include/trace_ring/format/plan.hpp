@@ -121,7 +121,7 @@ constexpr void for_each_size(Plan& p, Visit&& visit) {
 
 /// What is wrong with a header, and where: `what` is empty if nothing is.
 struct header_fault {
-    std::string_view what;
+    std::string_view what{};
     std::uint64_t offset = 0;
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return !what.empty(); }
 };

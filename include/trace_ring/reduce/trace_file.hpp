@@ -16,7 +16,6 @@
 ///   }
 /// @endcode
 
-#include <trace_ring/format/records.hpp>
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus >= 202002L

@@ -32,6 +32,12 @@ class dictionary {
 public:
     /// `unpack`: how records are unpacked; null: they are not.
     explicit dictionary(const packing* unpack) noexcept : unpack_(unpack) {}
+    // A copy would refer to the types of the original. A move keeps their addresses.
+    dictionary(const dictionary&) = delete;
+    dictionary& operator=(const dictionary&) = delete;
+    dictionary(dictionary&&) = default;
+    dictionary& operator=(dictionary&&) = default;
+    ~dictionary() = default;
 
     /// All types, in the order of the file; after one whose records pack others, the types of
     /// those; after one of a span with results, those of its ends (event_type::results). Addresses
@@ -119,7 +125,8 @@ private:
             return {reinterpret_cast<const char*>(all.base) + at + from, length};
         }
         [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
-            return {reinterpret_cast<const std::uint64_t*>(all.base + at),
+            const void* const first = all.base + at;  // aligned to the dictionary's unit
+            return {static_cast<const std::uint64_t*>(first),
                     as_size((std::max)(bytes, std::uint64_t{layout::dictionary_unit}) / 8)};
         }
         /// A hash of its words: never 0 or 1.
