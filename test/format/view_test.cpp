@@ -46,7 +46,7 @@ struct image {
     layout::plan plan;
     std::vector<std::uint64_t> words;
 
-    explicit image(const layout::plan& of) : plan(of), words(of.file_limit / 8) {
+    explicit image(const layout::plan& of) : plan(of), words(tr::as_size(of.file_limit / 8)) {
         layout::file_header& h = header();
         h.version.store(layout::file_version, tr::relaxed);
         h.header_bytes.store(layout::format_page_bytes, tr::relaxed);
