@@ -4,12 +4,13 @@
 """The explorations find planted faults.
 
     mutants.py ROOT -- COMPILER ARGUMENT...     all of them, in the current folder
-    mutants.py ROOT --only NAME -- COMPILER...  one
+    mutants.py ROOT --only NAME -- COMPILER...  those that have NAME in their name, or of this test
 
 Copies ROOT/include, and writes every fault of the lists below into the copy, each beside what it
 replaces: `mutant == N ? fault : original`. So each test is compiled once. Then it is run for each
 fault, with the exploration that must find it, and must print the property that is broken. A fault
-whose place is no longer in the header, or is there twice, is an error: the list is to be kept up.
+whose place is not in the header exactly once, or whose exploration is not in the test, is an error
+that is reported before anything is built.
 
 Beside them the ordering points that orders.py lists as caught are weakened, each in its turn.
 
@@ -257,40 +258,51 @@ def main():
     split = arguments.index("--")
     root, compiler = arguments[0], arguments[split + 1:]
     only = arguments[2] if "--only" in arguments[:split] else None
-    failures = 0
     began = time.monotonic()
-    for name in orders.unlisted(root):
-        print(f"NOT LISTED, or no more there: the order {name}")
-        failures += 1
     tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "marks_test": MARKED, "recorder_test": RECORDER,
              "recorder_life_test": LIFE}
-    planted = 0
+    checks = sum(len(mutants) for mutants in tests.values())
     for test, mutants in tests.items():
-        weakened = [(f"order {name}", place[1], place[2:], place[4], exploration, "")
-                    for name, where, exploration in orders.listed() if where == test
-                    for place in orders.points(root) if place[0] == name]
-        planted += len(mutants) + len(weakened)
-        failures += explore(root, compiler, test, mutants + weakened, only)
+        tests[test] = mutants + [(f"order {name}", place[1], place[2:], place[4], exploration, "")
+                                 for name, where, exploration in orders.listed() if where == test
+                                 for place in orders.points(root) if place[0] == name]
+    wrong = [f"NOT LISTED, or no more there: the order {name}" for name in orders.unlisted(root)]
+    for test, mutants in tests.items():
+        wrong += find_places(root, test, mutants)[1]
+    if wrong:
+        print("\n".join(wrong))
+        return 1
+    planted = failures = 0
+    for test, mutants in tests.items():
+        chosen = {number for number, mutant in enumerate(mutants, 1)
+                  if only is None or only in mutant[0] or only == test}
+        planted += len(chosen)
+        if chosen:
+            failures += explore(root, compiler, test, mutants, chosen)
     print(f"{planted} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
+    if planted == 0:
+        print(f"no fault has {only} in its name")
+        return 1
     if not failures and only is None:
-        print(f"proof: checks: {sum(len(mutants) for mutants in tests.values())} planted faults found")
+        print(f"proof: checks: {checks} planted faults found")
     return 1 if failures else 0
 
 
-def explore(root, compiler, test, mutants, only):
+def explore(root, compiler, test, mutants, chosen):
     folder = os.path.abspath(test)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(os.path.join(root, "include"), os.path.join(folder, "include"))
-    failures = plant(os.path.join(folder, "include", "trace_ring"), mutants)
+    plant(os.path.join(folder, "include", "trace_ring"), find_places(root, test, mutants)[0])
     program = os.path.join(folder, test)
     # Ahead of the headers that the command line names.
     subprocess.run([compiler[0], "-O1", "-w", "-I" + os.path.join(folder, "include"), *compiler[1:],
                     "-I" + os.path.join(root, "test"), "-DMODEL_ALONE",
                     "-DTRACE_RING_ATOMICS_HEADER=<model/atomics.hpp>",
                     os.path.join(root, "test", "model", test + ".cpp"), "-o", program], check=True)
+    failures = 0
     for number, (name, header, _, _, exploration, wanted) in enumerate(mutants, 1):
-        if only and only not in name:
+        if number not in chosen:
             continue
         began = time.monotonic()
         ran = subprocess.run([program, exploration], capture_output=True, text=True, check=False,
@@ -306,17 +318,24 @@ def explore(root, compiler, test, mutants, only):
     return failures
 
 
-def plant(folder, mutants):
-    """Writes all of them into the headers; returns how many places are not there."""
-    faults = 0
+def find_places(root, test, mutants):
+    """Of each header the places as (start, end, number, what stands there instead); and what is
+    wrong with the list."""
+    with open(os.path.join(root, "test", "model", test + ".cpp"), encoding="utf-8") as file:
+        explorations = file.read()
+    wrong = []
     places = {}
-    for number, (name, header, context, instead, _, _) in enumerate(mutants, 1):
-        path = os.path.join(folder, header)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+    for number, (name, header, context, instead, exploration, _) in enumerate(mutants, 1):
+        if not re.search(rf"\b{exploration}\b", explorations):
+            wrong.append(f"NO EXPLORATION: {test}: {name}: {exploration}")
         if not isinstance(context, str):  # a place as orders.points says it
-            places.setdefault(path, []).append((*context[:2], number, instead))
+            places.setdefault(header, []).append((*context[:2], number, instead))
             continue
+        path = os.path.join(root, "include", "trace_ring", header)
+        text = ""
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
         before, marked, rest = context.partition("[[")
         if marked and "]]" in rest:
             old, _, after = rest.rpartition("]]")
@@ -326,12 +345,17 @@ def plant(folder, mutants):
         pattern = "".join("(" + re.sub(r"(?:\\\s)+", r"\\s+", re.escape(part)) + ")"
                           for part in (before, old, after))
         found = list(re.finditer(pattern, text))
-        if len(found) != 1:
-            print(f"NOT PLANTED: {header}: {name}: its place is there {len(found)} times")
-            faults += 1
-            continue
-        places.setdefault(path, []).append((*found[0].span(2), number, instead))
-    for path, planted in places.items():
+        if len(found) == 1:
+            places.setdefault(header, []).append((*found[0].span(2), number, instead))
+        else:
+            wrong.append(f"NOT PLANTED: {header}: {name}: its place is there {len(found)} times")
+    return places, wrong
+
+
+def plant(folder, places):
+    """Writes all of them into the headers."""
+    for header, planted in places.items():
+        path = os.path.join(folder, header)
         with open(path, encoding="utf-8") as file:
             text = file.read()
         # What stands around a place, at each offset; a place may lie in another.
@@ -347,7 +371,6 @@ def plant(folder, mutants):
         with open(path, "w", encoding="utf-8") as file:
             for at in range(len(text) + 1):
                 file.write(behind.get(at, "") + before.get(at, "") + text[at:at + 1])
-    return faults
 
 
 if __name__ == "__main__":
