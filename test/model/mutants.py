@@ -220,7 +220,7 @@ RECORDER = [
     ("claim: what is overwritten is not counted", CLAIM, "[[overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
     ("claim: what was refused is not counted", BY_THREAD, "[[lane.entry.load(relaxed)->refused.fetch_add(1, relaxed);]]\n            lane.refused", ";", rec_refuse, "refused"),
     ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
-    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
+    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub.first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
     ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_adopt, ""),
     ("held: not counted back", HELD, "[[of.held->fetch_sub(1, relaxed);]]", ";", rec_two, "counted as held"),

@@ -253,19 +253,9 @@ private:
                 sub.lane.load(relaxed) != entry.number.load(relaxed)) {
                 return;
             }
-            layout::index_entry& index =
-                threads_->memory_.index(threads_->memory_.slot_number(sub));
-            const std::uint64_t commit = commit_of(sub).load(relaxed);
-            const std::uint64_t now = threads_->memory_.now();
-            // order: here.written:B pairs with table.read:B, snapshot.copy:C
-            entry.written.store(records_to(sub, commit), release);
-            sub.end_time.store(now, relaxed);
-            index.closed_at.store(static_cast<std::uint32_t>(share_of(lane).cursor->load(relaxed)),
-                                  relaxed);
-            index.last_time.store(now, relaxed);
-            // order: here.close:B pairs with read:A, file.read:A, batch.read:A, chain.look:A,
-            // claim:C, claim.next:A
-            sub.state.store(state_word(seen.pos, sub_buffer_state::closed), release);
+            lane_sub_buffers::close(entry, share_of(lane), sub,
+                                    threads_->memory_.index(threads_->memory_.slot_number(sub)),
+                                    seen.pos, threads_->memory_.now());
             drop_held(lane);
         };
         if (last != 0) end(last);

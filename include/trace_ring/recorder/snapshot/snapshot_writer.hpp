@@ -93,7 +93,7 @@ private:
                 // lane.written:B, lane.release:A, lane.release:B, lane.release:C, lane.release:D,
                 // lane.dead:A, lane.free:A, process.return:A
                 // order: snapshot.copy:C pairs with here.written:A, here.leave:B,
-                // here.written:B, here.leave:A, lane.written:C, here.newest:A
+                // here.leave:A, lane.written:C, here.newest:A
                 words[i] = word_at<std::uint64_t>(from, i * 8).load(acquire);
             }
             // order: snapshot.mark:B pairs with clocks.write:A
