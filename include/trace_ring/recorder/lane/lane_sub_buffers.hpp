@@ -159,8 +159,8 @@ private:
         // Acquires all that the previous claimer stored, and with it how many records are
         // overwritten.
         // order: claim:C pairs with writer.end:A, reclaim.close:A, claim.next:A, reclaim.find:A,
-        // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A,
-        // here.give_up:B, reclaim.close:B
+        // session.return:A, drain.free:A, drain.keep:A, here.free:A, here.close:A,
+        // here.free:B, reclaim.close:B
         if (!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),
                                                acq_rel)) {
             return nullptr;
