@@ -248,6 +248,9 @@ LIFE = [
     ("claim: who slept a lap is not refused", CLAIM, "if ([[old.pos >= drawn.pos]]) return nullptr;", "false", lap, "what is newer"),
     ("index: the position before its times", CLAIM, "[[index.first_time.store(now, relaxed);]]", "index.pos.store(at, relaxed); index.first_time.store(now, relaxed);", index, "another's time"),
     ("index: the position stays while it is written", CLAIM, "[[index.pos.store(0, relaxed);]]", ";", index, "another's time"),
+    ("index: the time of the close is left out", CLAIM, "[[index.last_time.store(now, relaxed);]]\n        lane_writer::end", ";", index, "when it was closed"),
+    ("keep: the time of the close is left out", CLAIM, "[[index.last_time.store(now, relaxed);]]\n        lane_writer", ";", keeps, "kept was overwritten"),
+    ("close: the lane keeps its sub-buffer", CLAIM, "[[lane.sub.store(&nowhere, relaxed);]]\n        close(", ";", stops, "counted as held"),
     ("snapshot: a call that was interrupted is an error", STORAGE, "if (result >= 0 || [[errno != EINTR]]) return result;", "true", copies, "not written"),
     ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
 ]
