@@ -150,7 +150,7 @@ AT(layout::lane_entry, told_too_long, 120);
 AT(layout::lane_entry, told_nested, 124);
 AT(layout::lane_entry, writer, 128);
 AT(layout::lane_entry, high, 136);
-AT(layout::lane_entry, handed_on, 140);
+AT(layout::lane_entry, adopted, 140);
 AT(layout::lane_entry, ring, 144);
 AT(layout::lane_entry, told_abandoned, 148);
 AT(layout::lane_entry, overwrote, 152);

@@ -220,7 +220,7 @@ RECORDER = [
     ("claim: what is overwritten is not counted", CLAIM, "[[overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
     ("claim: what was refused is not counted", BY_THREAD, "[[lane.entry.load(relaxed)->refused.fetch_add(1, relaxed);]]\n            lane.refused", ";", rec_refuse, "refused"),
     ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
-    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
+    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub.first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
     ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_adopt, ""),
     ("held: not counted back", HELD, "[[of.held->fetch_sub(1, relaxed);]]", ";", rec_two, "counted as held"),
@@ -248,6 +248,9 @@ LIFE = [
     ("claim: who slept a lap is not refused", CLAIM, "if ([[old.pos >= drawn.pos]]) return nullptr;", "false", lap, "what is newer"),
     ("index: the position before its times", CLAIM, "[[index.first_time.store(now, relaxed);]]", "index.pos.store(at, relaxed); index.first_time.store(now, relaxed);", index, "another's time"),
     ("index: the position stays while it is written", CLAIM, "[[index.pos.store(0, relaxed);]]", ";", index, "another's time"),
+    ("index: the time of the close is left out", CLAIM, "[[index.last_time.store(now, relaxed);]]\n        lane_writer::end", ";", index, "when it was closed"),
+    ("keep: the time of the close is left out", CLAIM, "[[index.last_time.store(now, relaxed);]]\n        lane_writer", ";", keeps, "kept was overwritten"),
+    ("close: the lane keeps its sub-buffer", CLAIM, "[[lane.sub.store(&nowhere, relaxed);]]\n        close(", ";", stops, "counted as held"),
     ("snapshot: a call that was interrupted is an error", STORAGE, "if (result >= 0 || [[errno != EINTR]]) return result;", "true", copies, "not written"),
     ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
 ]

@@ -105,8 +105,8 @@ NOT_CAUGHT = {
     snapshot.ask:A snapshot.ask:B dictionary.read:B
     crash.set:A|acquire crash.set:A|release crash.clear:A crash.take:A snapshot.serve:A
     snapshot.serve:B here.next:A here.next:B here.next:C here.claim:B|acquire
-    here.claim:B|release here.claim:A here.give_up:A here.leave:B
-    here.written:B here.close:B here.give_up:B here.leave:A layout.check:A session.own:A
+    here.claim:B|release here.claim:A here.free:A here.release:B
+    here.free:B here.release:A layout.check:A session.own:A
     session.return:A session.leave:A layout.publish:A process.enter:B process.leave:A
     process.look:A drain.keep:A copy.begin:A copy.end:A registry.retire:A
     registry.retire:B process.alive:D grow:A registry.visit:A registry.visit:B

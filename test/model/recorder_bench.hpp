@@ -56,7 +56,7 @@ struct timed : trace_ring::policies<ticking> {};
 /// Two fill a sub-buffer. Of the words, the first and the last matter; those between are left out.
 using words = std::array<std::uint64_t, 25>;
 struct filled : trace_ring::event<"filled", trace_ring::field<"words", words>> {};
-/// Without those between: for what is handed on half empty.
+/// Without those between: for what is adopted half empty.
 using two_words = std::array<std::uint64_t, 2>;
 struct small : trace_ring::event<"small", trace_ring::field<"words", two_words>> {};
 /// Like `filled`, in a separate ring.

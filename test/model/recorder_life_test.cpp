@@ -231,10 +231,11 @@ void keeping(model::run& run) {
     on.begin(run);
     for (std::size_t i = 0; i < sub_buffers; ++i) {
         using trace_ring::relaxed;
-        const auto state =
-            trace_ring::stamped::from(on.lanes().memory().sub_buffer(i).state.load(relaxed)).state;
+        const auto& sub = on.lanes().memory().sub_buffer(i);
+        const auto state = trace_ring::stamped::from(sub.state.load(relaxed)).state;
+        // Not from the index, by which the recorder itself judges.
         closed_at[i] = state == static_cast<unsigned>(trace_ring::sub_buffer_state::closed)
-                           ? on.lanes().memory().index(i).last_time.load(relaxed)
+                           ? sub.end_time.load(relaxed)
                            : ticking::asked;
     }
     const auto write = [&on](unsigned w, unsigned count) {
@@ -525,6 +526,13 @@ void looking_up(model::run& run) {
         for (const auto& row : rows) {
             require(row.pos == 0 || times.count(row.pos) == 0 || times[row.pos] == row.first_time,
                     "the index tells another's time");
+        }
+        for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
+            const auto& sub = on.lanes().memory().sub_buffer(slot);
+            const auto state = trace_ring::stamped::from(on.peek(sub.state)).state;
+            require(state != static_cast<unsigned>(trace_ring::sub_buffer_state::closed) ||
+                        on.peek(on.lanes().memory().index(slot).last_time) == on.peek(sub.end_time),
+                    "the index does not tell when it was closed");
         }
         on.close();
     });

@@ -15,7 +15,7 @@
 /// @endcode
 /// - A stream is a lane. Its packets have the lane's number, process (its id and its number in the
 ///   trace's table), thread, depth and name (and the trace file's name, if there are several). When
-///   a lane is handed on to another thread, a new packet begins.
+///   another thread adopts a lane, a new packet begins.
 /// - Times are nanoseconds since 1970, so that readers show the same as text.hpp; ticks if the
 ///   trace's clock is not known.
 /// - Time in a stream must not go back. If a lane's clock does, its records continue in another

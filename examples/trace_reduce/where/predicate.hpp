@@ -84,9 +84,9 @@ private:
     };
     [[nodiscard]] possible may_be(const lane_info& lane) const {
         if (leaf_) {
-            // In a lane that was handed on only the records say which thread they are from.
+            // In a lane that was adopted only the records say which thread they are from.
             // Another thread may have recorded the references that one made.
-            if (uses_thread_ && (lane.handed_on != 0 || in_->events().packs())) return {};
+            if (uses_thread_ && (lane.adopted != 0 || in_->events().packs())) return {};
             const truth is = leaf_->ask(lane);
             return {is == truth::yes, is == truth::no};
         }

@@ -221,10 +221,10 @@ struct lane_entry {
     shared_atomic<std::uint32_t> told_too_long;
     shared_atomic<std::uint32_t> told_nested;
 
-    shared_atomic<std::uint64_t> writer;     ///< the last writer: thread | depth << 32
-    shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
-    shared_atomic<std::uint32_t> handed_on;  ///< times that another thread adopted this lane
-    shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
+    shared_atomic<std::uint64_t> writer;   ///< the last writer: thread | depth << 32
+    shared_atomic<std::uint32_t> high;     ///< high half of the clock that it announced last
+    shared_atomic<std::uint32_t> adopted;  ///< times that another thread adopted this lane
+    shared_atomic<std::uint32_t> ring;     ///< in which of the file's rings its sub-buffers lie
     shared_atomic<std::uint32_t> told_abandoned;  ///< to sessions, as above
     shared_atomic<std::uint64_t> overwrote;       ///< records that lay in sub-buffers it claimed
     shared_atomic<std::uint64_t> reserved[4];
@@ -240,7 +240,7 @@ inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
 }
 
 /// Whether the lane's last writer is another thread than the one that began it.
-[[nodiscard]] inline bool is_handed_on(const lane_entry& entry) noexcept {
+[[nodiscard]] inline bool is_adopted(const lane_entry& entry) noexcept {
     // relaxed, all of them: own lane
     return entry.writer.load(relaxed) !=
            writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));

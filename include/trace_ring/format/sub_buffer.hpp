@@ -163,7 +163,7 @@ struct sub_buffer_copy {
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
     // order: read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A, session.return:A,
-    // drain.keep:A, here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B,
+    // drain.keep:A, here.free:A, here.ready:A, here.close:A, here.free:B,
     // reclaim.close:B
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);

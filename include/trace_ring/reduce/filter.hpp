@@ -112,14 +112,14 @@ struct filter {
         }
         return all;
     }
-    /// `guests`: other threads may have made what a lane has, even if it was not handed on.
+    /// `guests`: other threads may have made what a lane has, even if it was not adopted.
     [[nodiscard]] bool wants(const lane_info& lane, bool guests = false) const {
-        return (guests || lane.handed_on != 0 || wants_thread(lane)) &&
+        return (guests || lane.adopted != 0 || wants_thread(lane)) &&
                (lanes.empty() ||
                 std::find(lanes.begin(), lanes.end(), lane.number) != lanes.end()) &&
                (!condition || condition->may_want(lane));
     }
-    /// In a lane that was handed on only the records say which thread they are from.
+    /// In a lane that was adopted only the records say which thread they are from.
     [[nodiscard]] bool wants_thread(const lane_info& lane) const noexcept {
         return threads.empty() ||
                std::find(threads.begin(), threads.end(), lane.thread) != threads.end();

@@ -282,7 +282,7 @@ private:
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.release:A,
             // lane.release:B, lane.release:C, lane.release:D, lane.dead:A, here.written:A,
-            // here.leave:B, here.written:B, here.leave:A, lane.written:C, lane.free:A,
+            // here.release:B, here.release:A, lane.written:C, lane.free:A,
             // process.return:A, here.newest:A
             // order: table.read:C pairs with index.write:B, here.index:A
             // order: table.read:D pairs with layout.publish:A, grow:A
@@ -313,7 +313,7 @@ private:
             return copy_result::damaged;
         }
         // order: file.read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
-        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+        // here.free:A, here.ready:A, here.close:A, here.free:B, reclaim.close:B
         thread_fence(acquire);
         std::size_t got = 0;
         std::uint32_t commit = 0;

@@ -155,7 +155,7 @@ template <class Observer = no_observer>
         each.lane = key;
         sum.lanes.push_back(each);
     }
-    // In a lane that was handed on: the first thread, then the others in a fixed order.
+    // In a lane that was adopted: the first thread, then the others in a fixed order.
     const auto place = [&in](const lane_info* of) {
         if (of == nullptr) return std::tuple(0U, false, 0U, 0U, 0U, std::string_view());
         return std::tuple(of->number, in.find_lane(of->number) != of, of->thread, of->depth,

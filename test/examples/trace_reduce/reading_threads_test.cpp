@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(statistics_are_the_same_with_threads) {
 
 struct step : trace_ring::event<"step", trace_ring::field<"n", std::uint64_t>> {};
 
-BOOST_AUTO_TEST_CASE(lanes_that_were_handed_on_are_told_and_counted_in_the_same_order) {
+BOOST_AUTO_TEST_CASE(lanes_that_were_adopted_are_reported_and_counted_in_the_same_order) {
     const scratch_file scratch;
     scratch.remove();
     {
@@ -253,9 +253,9 @@ BOOST_AUTO_TEST_CASE(lanes_that_were_handed_on_are_told_and_counted_in_the_same_
         BOOST_TEST(rows(helpers) == alone, boost::test_tools::per_element());
     }
     const auto file = reduce::trace_file::open(scratch.path());
-    bool handed_on = false;
-    for (const auto& lane : file.lanes()) handed_on = handed_on || lane.handed_on != 0;
-    BOOST_TEST(handed_on);
+    bool adopted = false;
+    for (const auto& lane : file.lanes()) adopted = adopted || lane.adopted != 0;
+    BOOST_TEST(adopted);
     reduce::filter what;
     what.condition = chance(file, "n", 15, 13);
     compare(file, what);

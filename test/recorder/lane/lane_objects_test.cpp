@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_released_lane_is_adopted_with_its_sub_buffer_and_names_it
     BOOST_TEST((second.entry.load(relaxed) == entry));
     BOOST_TEST((all.state_at(0) == sub_buffer_state::active));
     BOOST_TEST(entry->writer.load(relaxed) == tr::layout::writer_word(2, 0));
-    BOOST_TEST(entry->handed_on.load(relaxed) == 1U);
+    BOOST_TEST(entry->adopted.load(relaxed) == 1U);
     BOOST_TEST(all.held() == 1U);
     BOOST_TEST(impl::mark_of(second).held_as.load(relaxed) == impl::lane_ownership::adopted);
     BOOST_TEST(!all.adoption.adopt(first, 0, 64));  // there is no other offer

@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_thousand_in_turn_leave_every_record_in_a_quarter_of_a_sma
     BOOST_TEST(trace.damages().empty());
 }
 
-BOOST_AUTO_TEST_CASE(the_records_of_a_lane_that_was_handed_on_are_told_apart_in_both_directions) {
+BOOST_AUTO_TEST_CASE(the_records_of_a_lane_that_was_adopted_are_told_apart_in_both_directions) {
     tr::recorder recorder({.size = 64 * 4096});
     std::vector<std::uint32_t> threads;
     for (const char* name : {"first", "second", "first", "a_name_of_15_by"}) {
@@ -505,7 +505,7 @@ BOOST_AUTO_TEST_CASE(spans_reservations_and_totals_are_kept_by_quota_as_well) {
 BOOST_AUTO_TEST_CASE(many_threads_share_a_quota_of_eight_sub_buffers) {
     // They all stay, each with a lane: one that was refused keeps its entry, for the count. The
     // first two have a sub-buffer each to themselves, and two more can be in use at the end. Of the
-    // other four each is handed on until an eighth is left: at the least 73 records, should each
+    // other four each is adopted until an eighth is left: at the least 73 records, should each
     // come from another thread than the one before, after a record that says so.
     tr::recorder recorder({.size = 64 * 4096, .quotas = {8 * 4096}, .lanes = 512});
     const std::uint64_t threads = test::scaled(140, 40);

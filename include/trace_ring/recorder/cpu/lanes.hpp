@@ -70,7 +70,8 @@ public:
         table_ = {};
         signal_fence(seq_cst);  // keeps the compiler from leaving this out
         if (was.area == 0) return;
-        for (std::uint32_t i = 0; i < layout::max_rings * was.cpus; ++i) leave(was.words[i]);
+        for (std::uint32_t i = 0; i < layout::max_rings * was.cpus; ++i)
+            close_and_release(was.words[i]);
         ::munmap(was.words, bytes(was.cpus));
     }
 
@@ -231,56 +232,46 @@ private:
                      {&lane.totals, address(threads_->memory_.totals(slot))},
                      {&lane.told, 0},
                      {&lane.entry, address(entry)}})) {
-            // order: here.leave:B pairs with lane.claim:A, lane.claim:B, table.read:B,
+            // order: here.release:B pairs with lane.claim:A, lane.claim:B, table.read:B,
             // snapshot.copy:C, lane.claim:C, lane.claim:D
             entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         }
         return next_step::again;
     }
 
-    /// Closes the lane's sub-buffers, when no thread records any more.
-    void leave(cpu_words& lane) noexcept {
+    /// Closes the lane's sub-buffers and releases it, when no thread records any more.
+    void close_and_release(cpu_words& lane) noexcept {
         // relaxed, to the end: no other thread uses the lane
         const std::uint64_t where = lane.entry.load(relaxed);
         if (where == 0) return;
         auto& entry = *place<layout::lane_entry>(where);
         const std::uint64_t current = lane.current.load(relaxed);
         const std::uint64_t last = lane.last.load(relaxed);
-        const auto end = [&](std::uint64_t at) {
+        const auto close_one = [&](std::uint64_t at) {
             sub_buffer_header& sub = *place<sub_buffer_header>(at);
             const auto seen = stamped::from(sub.state.load(relaxed));
             if (seen.state != static_cast<unsigned>(sub_buffer_state::active) ||
                 sub.lane.load(relaxed) != entry.number.load(relaxed)) {
                 return;
             }
-            layout::index_entry& index =
-                threads_->memory_.index(threads_->memory_.slot_number(sub));
-            const std::uint64_t commit = commit_of(sub).load(relaxed);
-            const std::uint64_t now = threads_->memory_.now();
-            // order: here.written:B pairs with table.read:B, snapshot.copy:C
-            entry.written.store(records_to(sub, commit), release);
-            sub.end_time.store(now, relaxed);
-            index.closed_at.store(static_cast<std::uint32_t>(share_of(lane).cursor->load(relaxed)),
-                                  relaxed);
-            index.last_time.store(now, relaxed);
-            // order: here.close:B pairs with read:A, file.read:A, batch.read:A, chain.look:A,
-            // claim:C, claim.next:A
-            sub.state.store(state_word(seen.pos, sub_buffer_state::closed), release);
+            lane_sub_buffers::close(entry, share_of(lane), sub,
+                                    threads_->memory_.index(threads_->memory_.slot_number(sub)),
+                                    seen.pos, threads_->memory_.now());
             drop_held(lane);
         };
-        if (last != 0) end(last);
-        if (current != 0 && current != last) end(current);
+        if (last != 0) close_one(last);
+        if (current != 0 && current != last) close_one(current);
         pending coming;
         if (find_pending(lane, coming)) {
             std::uint64_t taken = state_word(coming.at, sub_buffer_state::reset);
-            // order: here.give_up:B pairs with read:A, file.read:A, chain.look:A, claim:C
+            // order: here.free:B pairs with read:A, file.read:A, chain.look:A, claim:C
             static_cast<void>(coming.sub->state.compare_exchange_strong(
                 taken, state_word(coming.at, sub_buffer_state::free), release));
             drop_held(lane);
         }
         entry.ended.store(threads_->memory_.now(), relaxed);
-        // order: here.leave:A pairs with lane.claim:A, lane.claim:B, table.read:B, snapshot.copy:C,
-        // lane.claim:C, lane.claim:D
+        // order: here.release:A pairs with lane.claim:A, lane.claim:B, table.read:B,
+        // snapshot.copy:C, lane.claim:C, lane.claim:D
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
 };

@@ -9,8 +9,8 @@
 /// planned from, or a swap that only one thread can win. The next thread continues from there.
 /// @code
 ///   draw     position p of the ring              next = sub-buffer at p
-///   take     its state: (older, closed) --swap--> (p, reset)
-///   go on    header; old closed to all           current = next
+///   claim    its state: (older, closed) --swap--> (p, reset)
+///   install  header; old closed to all           current = next
 ///            (p, reset) -> (p, active)           open to this thread      last
 ///   close    the old: count, end time            (q, active) -> (q, closed)
 /// @endcode
@@ -79,7 +79,7 @@ protected:
         }
         pending coming;
         if (!find_pending(lane, coming)) return draw(cpu, lane, current, waited);
-        return go_on(cpu, lane, current, last, coming);
+        return claim(cpu, lane, current, last, coming);
     }
 
     /// Finds out what announces this thread's records, when it is new or in a child of a fork.
@@ -214,7 +214,7 @@ private:
     [[nodiscard]] static std::uint64_t sub_address(const sub_buffer_header& sub) noexcept {
         return address(&sub);
     }
-    [[nodiscard]] static bool may_be_taken(stamped found, position at) noexcept {
+    [[nodiscard]] static bool may_be_claimed(stamped found, position at) noexcept {
         return found.pos < at && (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                                   found.state == static_cast<unsigned>(sub_buffer_state::closed));
     }
@@ -244,7 +244,7 @@ private:
             if (at == no_position) break;
             sub_buffer_header& sub = threads_->memory_.sub_buffer(drawn.slot);
             const auto found = stamped::from(sub.state.load(relaxed));
-            if (!may_be_taken(found, at)) continue;
+            if (!may_be_claimed(found, at)) continue;
             if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
                 threads_->claimer_.is_kept(of, threads_->memory_.index(drawn.slot), drawn)) {
                 continue;
@@ -273,8 +273,8 @@ private:
         return refuse(lane);
     }
 
-    /// Takes the sub-buffer to come, or makes it the one in use.
-    [[nodiscard]] next_step go_on(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
+    /// Claims the sub-buffer to come, or makes a claimed one the one in use.
+    [[nodiscard]] next_step claim(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
                                   std::uint64_t last, const pending& coming) noexcept {
         sub_buffer_header& sub = *coming.sub;
         const std::uint64_t reset = state_word(coming.at, sub_buffer_state::reset);
@@ -286,7 +286,7 @@ private:
         pending still;
         if (!find_pending(lane, still) || still.sub != &sub || still.at != coming.at)
             return next_step::again;
-        if (!may_be_taken(stamped::from(state), coming.at)) {  // another was faster
+        if (!may_be_claimed(stamped::from(state), coming.at)) {  // another was faster
             if (change(cpu,
                        {{&lane.current, current},
                         {&lane.next, sub_address(sub)},
@@ -309,16 +309,17 @@ private:
             // relaxed: a counter
             ring.overwritten_records.fetch_add(commit_word::records(commit), relaxed);
         }
-        // A reader may have held it for a moment, so that the lane gave it up meanwhile.
+        // A reader may have held it for a moment, so that the lane dropped it meanwhile.
         if (lane.next.load(relaxed) != sub_address(sub)) {  // relaxed: after the swap
             std::uint64_t taken = reset;
-            // order: here.give_up:A pairs with read:A, file.read:A, chain.look:A, claim:C
+            // order: here.free:A pairs with read:A, file.read:A, chain.look:A, claim:C
             static_cast<void>(sub.state.compare_exchange_strong(
                 taken, state_word(coming.at, sub_buffer_state::free), release));
         }
         return next_step::again;
     }
 
+    /// Makes the claimed sub-buffer the one in use.
     void install(std::uint32_t cpu, cpu_words& lane, std::uint64_t current, std::uint64_t last,
                  const pending& coming) noexcept {
         // relaxed, to the end: guards, or words that only this lane writes

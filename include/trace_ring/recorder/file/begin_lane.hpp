@@ -53,7 +53,7 @@ inline void begin_lane(layout::lane_entry& entry, const lane_beginning& with) no
     entry.cpu.store(with.cpu, relaxed);
     entry.writer.store(layout::writer_word(with.thread, with.depth), relaxed);
     // The records of a processor's lane say which thread wrote them.
-    entry.handed_on.store(with.cpu != 0 ? 1 : 0, relaxed);
+    entry.adopted.store(with.cpu != 0 ? 1 : 0, relaxed);
     entry.ring.store(with.ring, relaxed);
     entry.began.store(with.time, relaxed);
     for (auto* word :

@@ -127,7 +127,7 @@ public:
         lane_writer::note(*lane.sub.load(relaxed), now, words, owner.named ? 3 : 1);
         lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
         entry.writer.store(layout::writer_word(thread, depth), relaxed);
-        entry.handed_on.store(entry.handed_on.load(relaxed) + 1, relaxed);
+        entry.adopted.store(entry.adopted.load(relaxed) + 1, relaxed);
     }
 
 private:

@@ -235,7 +235,7 @@ private:
                 // A thread that sees that another took the sub-buffer sees the cursor that it drew.
                 // order: claim.next:A pairs with claim:C, writer.begin:A, writer.end:A,
                 // reclaim.close:A, session.return:A, drain.free:A, drain.keep:A, here.claim:B,
-                // here.ready:A, here.close:A, here.close:B, reclaim.close:B
+                // here.ready:A, here.close:A, reclaim.close:B
                 const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
                 const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
                 usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||

@@ -84,7 +84,7 @@ public:
             for (std::uint32_t at = 0; at < memory_.plan().lane_count; ++at) {
                 layout::lane_entry& entry = memory_.lane(at);
                 // order: lane.claim:A pairs with lane.release:A, lane.release:B, lane.release:C,
-                // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
+                // lane.release:D, lane.dead:A, here.release:B, here.release:A, lane.free:A
                 std::uint32_t state = entry.state.load(acquire);
                 // relaxed, to the end: after the state; and nothing is stored into a departed entry
                 if (state == free) {
@@ -114,7 +114,7 @@ public:
             layout::lane_entry& entry = memory_.lane(best);
             std::uint32_t state = departed;
             // order: lane.claim:B pairs with lane.release:A, lane.release:B, lane.release:C,
-            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
+            // lane.release:D, lane.dead:A, here.release:B, here.release:A
             if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
                 fold(entry, best);
                 return &entry;
@@ -379,14 +379,14 @@ private:
         for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
             layout::lane_entry& entry = memory_.lane(i);
             // order: lane.claim:C pairs with lane.release:A, lane.release:B, lane.release:C,
-            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
+            // lane.release:D, lane.dead:A, here.release:B, here.release:A, lane.enter:A
             std::uint32_t state = entry.state.load(acquire);
             if (state != departed && state != static_cast<std::uint32_t>(layout::presence::live))
                 continue;
             if (entry.process.load(relaxed) != slot) continue;  // relaxed: looked at again
             if (state != departed) return false;
             // order: lane.claim:D pairs with lane.release:A, lane.release:B, lane.release:C,
-            // lane.release:D, lane.dead:A, here.leave:B, here.leave:A
+            // lane.release:D, lane.dead:A, here.release:B, here.release:A
             if (!entry.state.compare_exchange_strong(state, preparing, acquire)) return false;
             const bool is_its = entry.process.load(relaxed) == slot;  // relaxed: after the state
             if (is_its) {

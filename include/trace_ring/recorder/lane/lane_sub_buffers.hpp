@@ -110,17 +110,24 @@ public:
         // relaxed, to the end: the lane and its sub-buffer are this thread's own
         sub_buffer_header* const sub = lane.sub.load(relaxed);
         if (sub == &nowhere) return;
-        const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
-        layout::lane_entry& entry = *lane.entry.load(relaxed);
+        lane.sub.store(&nowhere, relaxed);
+        close(*lane.entry.load(relaxed), of, *sub, *lane.index.load(relaxed),
+              lane.where.load(relaxed), now);
+    }
+    /// Closes an active sub-buffer of the lane that has this entry, and its entry in the index.
+    /// `at` is the sub-buffer's position. No other thread uses the lane.
+    [[gnu::always_inline]] static void close(layout::lane_entry& entry, const ring_span& of,
+                                             sub_buffer_header& sub, layout::index_entry& index,
+                                             position at, std::uint64_t now) noexcept {
+        // relaxed, to the end: as above
+        const std::uint32_t records = commit_word::records(sub.commit.load(relaxed));
         // A thread that reads this count finds the records, too.
         // order: lane.written:A pairs with table.read:B, snapshot.copy:B
-        entry.written.store(sub->first_position.load(relaxed) + records, release);
-        layout::index_entry& index = *lane.index.load(relaxed);
+        entry.written.store(sub.first_position.load(relaxed) + records, release);
         const position newest = of.cursor->load(relaxed);
         index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);  // near: `is_fresh`
         index.last_time.store(now, relaxed);
-        lane.sub.store(&nowhere, relaxed);
-        lane_writer::end(*sub, lane.where.load(relaxed), now);
+        lane_writer::end(sub, at, now);
     }
 
 private:
@@ -152,8 +159,8 @@ private:
         // Acquires all that the previous claimer stored, and with it how many records are
         // overwritten.
         // order: claim:C pairs with writer.end:A, reclaim.close:A, claim.next:A, reclaim.find:A,
-        // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A, here.close:B,
-        // here.give_up:B, reclaim.close:B
+        // session.return:A, drain.free:A, drain.keep:A, here.free:A, here.close:A,
+        // here.free:B, reclaim.close:B
         if (!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),
                                                acq_rel)) {
             return nullptr;

@@ -92,8 +92,8 @@ private:
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
                 // lane.written:B, lane.release:A, lane.release:B, lane.release:C, lane.release:D,
                 // lane.dead:A, lane.free:A, process.return:A
-                // order: snapshot.copy:C pairs with here.written:A, here.leave:B,
-                // here.written:B, here.leave:A, lane.written:C, here.newest:A
+                // order: snapshot.copy:C pairs with here.written:A, here.release:B,
+                // here.release:A, lane.written:C, here.newest:A
                 words[i] = word_at<std::uint64_t>(from, i * 8).load(acquire);
             }
             // order: snapshot.mark:B pairs with clocks.write:A

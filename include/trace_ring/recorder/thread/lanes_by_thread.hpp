@@ -407,8 +407,7 @@ private:
         }
         do_due_work(now);
         lane.sub.store(sub, relaxed);
-        if (lent && layout::is_handed_on(*lane.entry.load(relaxed)))
-            adoption_.write_owner(lane, now);
+        if (lent && layout::is_adopted(*lane.entry.load(relaxed))) adoption_.write_owner(lane, now);
         time = static_cast<std::uint32_t>(now);
         return true;
     }

@@ -135,7 +135,7 @@ private:
         }
         // Pairs also with the looks at commit words of the first scan, whichever thread made it.
         // order: batch.read:A pairs with writer.end:A, reclaim.close:A, reclaim.close:B,
-        // here.close:A, here.close:B, writer.commit:A, writer.note:A, here.note:A, here.record:A
+        // here.close:A, writer.commit:A, writer.note:A, here.note:A, here.record:A
         thread_fence(acquire);
         const std::size_t there = in.bytes().read_rows(offset, here) / stride;
         for (std::size_t i = begin; i < end; ++i) got_[i] = i - begin < there;

@@ -356,7 +356,7 @@ private:
         };
         if (!still_there()) return false;
         // order: chain.look:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
-        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+        // here.free:A, here.ready:A, here.close:A, here.free:B, reclaim.close:B
         thread_fence(acquire);
         if (!in_.bytes().peek(offset, head, magic)) return false;
         // order: chain.look:B pairs with claim:A, here.claim:A

@@ -149,11 +149,11 @@ struct lane_info {
     position claimed = no_position;
     loss_counts lost{};  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
-    std::uint64_t ended = 0;      ///< 0 while live
-    std::uint64_t offset = 0;     ///< of its entry in the file
-    std::size_t row = 0;          ///< of its entry in the table, and of its totals
-    std::uint64_t looked = 0;     ///< which look at the tables found it last; see tables::is_gone
-    std::uint32_t handed_on = 0;  ///< how often it was handed on to another thread
+    std::uint64_t ended = 0;    ///< 0 while live
+    std::uint64_t offset = 0;   ///< of its entry in the file
+    std::size_t row = 0;        ///< of its entry in the table, and of its totals
+    std::uint64_t looked = 0;   ///< which look at the tables found it last; see tables::is_gone
+    std::uint32_t adopted = 0;  ///< how many times another thread adopted it
 
     /// The lane as another thread recorded in it: only the identity of the records, no counts.
     [[nodiscard]] lane_info as_guest(const owner_record& who,
@@ -165,7 +165,7 @@ struct lane_info {
         guest.newest = guest.claimed = no_position;
         guest.lost = {};
         guest.row = 0;
-        guest.handed_on = 0;
+        guest.adopted = 0;
         // For a lane whose entry is gone; the entry of its process may belong to another by now.
         if (!process && who.process < processes.size() && processes[who.process].pid != 0 &&
             processes[who.process].uses <= 1) {
@@ -213,7 +213,7 @@ struct lane_info {
         newest = get(from.newest);
         began = get(from.began);
         ended = get(from.ended);
-        handed_on = get(from.handed_on);
+        adopted = get(from.adopted);
         cpu.reset();
         if (get(from.cpu) != 0) cpu = get(from.cpu) - 1;
         written = get(later.written);
