@@ -139,7 +139,7 @@ void in_either_thread(Body&& body) {
 }
 
 /// The mark by which the calling thread's records of a first recorder go.
-impl::lane_mark& first_mark() {
+[[maybe_unused]] impl::lane_mark& first_mark() {
     return impl::mark_of(*impl::first_lane(0, impl::lanes_at(1)));
 }
 
