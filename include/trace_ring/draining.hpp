@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Sessions that empty a recorder while it records, and listeners that wait for a part of it to
-/// fill. Those of rings are in rings.hpp, too.
+/// Sessions that empty a recorder while it records. Listeners, which wait for a part of a ring to
+/// fill, are in rings.hpp.
 /// @code
 ///   trace_ring::drain::session session(recorder);
 ///   session.for_each([](const trace_ring::drained_sub_buffer& part) { use(part); });

@@ -216,6 +216,37 @@ BOOST_AUTO_TEST_CASE(a_sub_buffer_whose_positions_are_wrong_is_put_back_in_its_p
     }
 }
 
+/// Whatever a lane's sub-buffers state, no subtraction of positions may wrap: the trace has fewer
+/// than 100 records, and so no loss is of more than the stated positions allow.
+BOOST_AUTO_TEST_CASE(no_loss_is_of_more_records_than_the_stated_positions_allow) {
+    const auto sound = everything();
+    std::vector<std::uint64_t> slots;
+    for (std::uint64_t slot = 0; slot < sound.plan().sub_buffer_limit; ++slot) {
+        if (sound.get(sound.slot_at(slot + 1) + 4, 4) == 1) slots.push_back(slot + 1);
+    }
+    BOOST_REQUIRE(slots.size() > 2);
+    std::mt19937 random(1);
+    std::uint64_t most = 0;
+    for (int round = 0; round < 500; ++round) {
+        auto b = sound;
+        for (const std::uint64_t slot : slots) {
+            if (random() % 2 == 0) b.put(b.slot_at(slot) + 16, random() % 70, 8);
+            if (random() % 2 == 0) b.put(b.slot_at(slot) + 32, 0, 8);
+        }
+        auto file = reduce::trace_file::from(b.bytes());
+        for (const bool backward : {false, true}) {
+            auto cursor = backward ? file.backward() : file.forward();
+            while (const auto* item = cursor.next()) {
+                if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                    most = std::max(most, loss->count);
+                }
+            }
+        }
+    }
+    BOOST_TEST(most > 0U);
+    BOOST_TEST(most < 1000U);
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_is_named_where_its_records_would_be) {
     auto b = everything();
     b.put(b.slot_at(4), 0, 4);  // its magic

@@ -694,21 +694,35 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(timeline)
 
+namespace {
+
+reduce::trace_clock_snapshot reading(std::uint64_t ticks, std::uint64_t monotonic,
+                                     std::uint64_t realtime, std::uint64_t uncertainty) {
+    reduce::trace_clock_snapshot made;
+    made.ticks = ticks;
+    made.monotonic = monotonic;
+    made.realtime = realtime;
+    made.uncertainty = uncertainty;
+    return made;
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(times_lie_on_the_line_between_the_nearest_readings) {
     // 2 ticks a ns; CLOCK_REALTIME is set forward by a second between the second and the third.
-    const reduce::timeline time({{2'000'000'000, 6'000, 8'000'000'000, 2, 0},
-                                 {0, 0 + 5'000, 5'000'000'000, 1, 0},
-                                 {1'000'000'000, 500'005'000, 5'500'000'000, 1, 0}},
-                                2'000'000'000);
+    const reduce::timeline time(
+        {reading(2'000'000'000, 6'000, 8'000'000'000, 2), reading(0, 0 + 5'000, 5'000'000'000, 1),
+         reading(1'000'000'000, 500'005'000, 5'500'000'000, 1)},
+        2'000'000'000);
     BOOST_TEST(!time.consistent());  // the monotonic clock went back
-    const reduce::timeline good({{2'000'000'000, 1'000'005'000, 7'000'000'000, 2, 0},
-                                 {0, 5'000, 5'000'000'000, 1, 0},
-                                 {1'000'000'000, 500'005'000, 5'500'000'000, 1, 0}},
+    const reduce::timeline good({reading(2'000'000'000, 1'000'005'000, 7'000'000'000, 2),
+                                 reading(0, 5'000, 5'000'000'000, 1),
+                                 reading(1'000'000'000, 500'005'000, 5'500'000'000, 1)},
                                 2'100'000'000);
     BOOST_TEST(!good.consistent());  // and this is no 2.1 GHz
-    const reduce::timeline exact({{2'000'000'000, 1'000'005'000, 7'000'000'000, 2, 0},
-                                  {0, 5'000, 5'000'000'000, 1, 0},
-                                  {1'000'000'000, 500'005'000, 5'500'000'000, 1, 0}},
+    const reduce::timeline exact({reading(2'000'000'000, 1'000'005'000, 7'000'000'000, 2),
+                                  reading(0, 5'000, 5'000'000'000, 1),
+                                  reading(1'000'000'000, 500'005'000, 5'500'000'000, 1)},
                                  2'000'000'001);
     BOOST_TEST(exact.consistent());
     BOOST_TEST(exact.known());
@@ -724,10 +738,8 @@ BOOST_AUTO_TEST_CASE(times_lie_on_the_line_between_the_nearest_readings) {
 
 BOOST_AUTO_TEST_CASE(what_was_asked_before_makes_no_difference) {
     // Two of the same tick, and realtime set back.
-    const reduce::timeline time({{1000, 500, 90'000, 0, 0},
-                                 {5000, 2500, 92'000, 0, 0},
-                                 {5000, 2600, 92'100, 0, 0},
-                                 {9000, 4500, 60'000, 0, 0}},
+    const reduce::timeline time({reading(1000, 500, 90'000, 0), reading(5000, 2500, 92'000, 0),
+                                 reading(5000, 2600, 92'100, 0), reading(9000, 4500, 60'000, 0)},
                                 2'000'000'000);
     BOOST_REQUIRE(time.known());
     std::mt19937_64 random(1);
@@ -743,13 +755,13 @@ BOOST_AUTO_TEST_CASE(what_was_asked_before_makes_no_difference) {
     }
     BOOST_TEST(time.realtime_ns(3000) == 91'000);
     BOOST_TEST(time.realtime_ns(7000) == 76'050);
-    reduce::timeline shorter({{1000, 500, 90'000, 0, 0}}, 1'000'000'000);
+    reduce::timeline shorter({reading(1000, 500, 90'000, 0)}, 1'000'000'000);
     near = 4;  // of the longer
     BOOST_TEST(shorter.realtime_ns(1100, near) == 90'100);
 }
 
 BOOST_AUTO_TEST_CASE(one_reading_and_the_stated_rate_will_do) {
-    const reduce::timeline time({{1000, 50, 1'000'000, 0, 0}}, 500'000'000);
+    const reduce::timeline time({reading(1000, 50, 1'000'000, 0)}, 500'000'000);
     BOOST_TEST(time.realtime_ns(1000) == 1'000'000);
     BOOST_TEST(time.realtime_ns(1010) == 1'000'020);
     BOOST_TEST(time.realtime_ns(990) == 999'980);
@@ -761,7 +773,7 @@ BOOST_AUTO_TEST_CASE(without_readings_nothing_is_known) {
     BOOST_TEST(!none.known());
     BOOST_TEST(none.realtime_ns(17) == 0);
     BOOST_TEST(reduce::timeline({}, 1000).relative_ns(17) == 0);
-    const reduce::timeline untimed({{0, 5, 6, 0, 0}, {0, 9, 10, 0, 0}}, 0);
+    const reduce::timeline untimed({reading(0, 5, 6, 0), reading(0, 9, 10, 0)}, 0);
     BOOST_TEST(!untimed.known());
     BOOST_TEST(untimed.realtime_ns(17) == 0);
 }

@@ -23,6 +23,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <string>
 #include <string_view>
@@ -138,6 +139,10 @@ private:
             doubt(offset, fault.what);
             return false;
         }
+        if (is_first_page_alone(gather, head, there)) {
+            passed_ = address + page;
+            return true;
+        }
         auto bytes = gather((std::min)(there, plan.file_limit));
         // The whole trace is skipped: it has only records, and copies of them.
         passed_ = address + bytes.size();
@@ -150,6 +155,21 @@ private:
             traces_.push_back({address, offset, file_at(address), std::move(bytes)});
         }
         return true;
+    }
+    /// A recorder maps the first page of its file once more. Where that mapping ends at the trace's
+    /// own, the trace begins with the second of the two headers. They are equal: the page has
+    /// nothing else, and is at most 64 KiB long.
+    template <class Gather>
+    [[nodiscard]] static bool is_first_page_alone(const Gather& gather,
+                                                  const std::array<std::byte, page>& head,
+                                                  std::uint64_t there) {
+        for (std::uint64_t next = page; next <= 16 * page && there >= next + page; next *= 2) {
+            alignas(8) std::array<std::byte, page> other{};
+            (void)gather(next + page).read(next, other.data(), other.size());
+            constexpr auto compared = sizeof(trace_ring::layout::file_header);
+            if (std::memcmp(head.data(), other.data(), compared) == 0) return true;
+        }
+        return false;
     }
     void doubt(std::uint64_t offset, std::string_view what) {
         constexpr std::size_t most = 100;

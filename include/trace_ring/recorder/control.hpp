@@ -61,9 +61,10 @@ public:
     void pause() { set_all(true); }
     void resume() { set_all(false); }
 
-    /// Asks for a snapshot. The next writer that needs a sub-buffer writes it, to the trace file's
-    /// name (or recorder_options::snapshot_file) with ".N" appended, N being the number returned;
-    /// not more, nor more often, than recorder_options::snapshots and snapshot_gap allow.
+    /// Requests a snapshot. The next writer that needs a sub-buffer writes it to the file
+    /// recorder_options::snapshot_file + ".N", or the trace file's name + ".snapshot.N" if there is
+    /// no such option. N is the returned number. The recorder writes not more, nor more often, than
+    /// recorder_options::snapshots and snapshot_gap allow.
     std::uint32_t request_snapshot() {
         // order: snapshot.ask:A pairs with snapshot.serve:A
         return trace_.ring().snapshot_request.fetch_add(1, release) + 1;

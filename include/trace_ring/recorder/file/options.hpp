@@ -140,8 +140,8 @@ struct recorder_options {
     /// as there are 32768 of them: fewer to claim, to index and to seek among, while a thread that
     /// records little still holds only a small part. The longest record is 80 bytes shorter.
     std::uint32_t sub_buffer_bytes = 0;
-    /// The name of snapshots requested from outside, ".N" appended; empty: the name in `file`. The
-    /// same patterns as in `file`.
+    /// The name of snapshots requested from outside, to which ".N" is appended. Empty: the name in
+    /// `file` with ".snapshot". The same patterns as in `file`.
     std::string snapshot_file{};
     /// How many of them each process writes at most, and the least time between two: processes that
     /// may write to the file cannot fill the disk.

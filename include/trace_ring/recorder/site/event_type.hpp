@@ -5,7 +5,7 @@
 /// @file
 /// Event types as the code that records them has them: one object each. A section has the addresses
 /// of those in one program or library, so that the list costs no code for each. A file that
-/// compiles the cold path registers them (lane/event_types.hpp).
+/// compiles the cold path registers them (process/event_types.hpp).
 
 #include <time.h>
 

@@ -237,7 +237,7 @@ private:
         } else if (before_high) {
             first_ = high - records;
         } else if (first_ < low || first_ > high || high - first_ < records) {
-            first_ = high == unknown ? low : high - records;
+            first_ = high == unknown ? low : high < records ? 0 : high - records;
         }
         misplaced_ = first_ != head.first_position;
         return {first_, head.base_time, head.state.pos, head.previous, list_.offset()};

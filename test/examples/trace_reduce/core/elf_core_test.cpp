@@ -173,6 +173,21 @@ BOOST_AUTO_TEST_CASE(several_recorders_are_found_and_two_mappings_of_one_are_one
     BOOST_TEST(found.traces()[1].file == "");
 }
 
+BOOST_AUTO_TEST_CASE(the_first_page_mapped_once_more_below_the_trace_is_not_taken_for_it) {
+    const auto trace = small_trace(1, 5);
+    for (const std::size_t page : {4096U, 16384U, 65536U}) {
+        core_builder b;
+        std::vector<std::byte> first(page);
+        std::copy_n(trace.bytes().begin(), 4096, first.begin());
+        b.memory(base, first).memory(base + page, trace.bytes());
+        const core_file file(b);
+        const trace_reduce::core_traces found(file.open());
+        BOOST_REQUIRE(found.traces().size() == 1U);
+        BOOST_TEST(found.traces()[0].address == base + page);
+        BOOST_TEST(numbers(found.traces()[0]) == up_to(5), boost::test_tools::per_element());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(what_only_begins_as_a_trace_is_doubted_and_not_believed) {
     auto trace = small_trace(1);
     trace.put(offsetof(trace_ring::layout::file_header, version), 99, 4);
