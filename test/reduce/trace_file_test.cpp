@@ -779,8 +779,8 @@ BOOST_AUTO_TEST_CASE(without_readings_nothing_is_known) {
 }
 
 BOOST_AUTO_TEST_CASE(absurd_readings_give_absurd_times_and_no_worse) {
-    const reduce::timeline time({{0, 0, ~std::uint64_t{0}, 0, 0}, {1, ~std::uint64_t{0}, 0, 0, 0}},
-                                1);
+    const reduce::timeline time(
+        {reading(0, 0, ~std::uint64_t{0}, 0), reading(1, ~std::uint64_t{0}, 0, 0)}, 1);
     for (const std::uint64_t ticks : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
         (void)time.realtime_ns(ticks);
     }
