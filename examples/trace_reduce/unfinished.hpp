@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include <trace_ring/format/records.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_reduce {

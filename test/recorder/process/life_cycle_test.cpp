@@ -24,10 +24,12 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
@@ -757,6 +759,29 @@ BOOST_AUTO_TEST_CASE(a_reservation_made_where_another_was_left_takes_its_place) 
                boost::test_tools::per_element());
     BOOST_TEST(losses(view).abandoned == 9U);
     BOOST_TEST(losses(view).nested == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_is_open_when_its_thread_ends_is_counted_as_abandoned) {
+    tr::recorder recorder(roomy());
+    alignas(tr::recorder::reservation) std::byte place[3][sizeof(tr::recorder::reservation)];
+    for (auto& each : place) {
+        std::thread([&] {
+            BOOST_TEST(recorder.record<number>(std::uint64_t{1}, std::uint64_t{0}));
+            new (each) tr::recorder::reservation(
+                recorder.reserve<number>(std::uint64_t{1}, std::uint64_t{1}));
+        }).join();
+    }
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.written() == 3U);
+    BOOST_TEST(losses(view).abandoned == 3U);
+    check_none_is_held(view);
+    std::uint64_t lost = 0;
+    auto file = trace_ring::reduce::trace_file::from(recorder.bytes());
+    for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+        const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item);
+        if (loss != nullptr && loss->cause == tr::loss_cause::abandoned) lost += loss->count;
+    }
+    BOOST_TEST(lost == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(four_reservations_of_one_frame_are_kept_and_what_comes_fifth_is_lost) {

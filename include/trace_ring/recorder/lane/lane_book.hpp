@@ -59,7 +59,13 @@ public:
     }
     /// A writer is gone that may have been counted as holding a sub-buffer without holding one.
     void count_is_lost() noexcept { lost_count_.store(1, relaxed); }  // relaxed: advice
-    /// Whether that was said since it was asked last.
+    /// A thread ended with a record open in this lane, which will never be committed.
+    void abandon_open(lane_state& lane) noexcept {
+        // relaxed, both: own lane, or its thread has stopped recording; a counter
+        lane.entry.load(relaxed)->abandoned.fetch_add(1, relaxed);
+        count_is_lost();  // the thread may have ended between counting and holding
+    }
+    /// Whether `count_is_lost` was called since the last call.
     [[nodiscard]] bool was_count_lost() noexcept {
         return lost_count_.exchange(0, relaxed) != 0;  // relaxed: advice
     }

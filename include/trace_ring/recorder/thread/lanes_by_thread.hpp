@@ -233,7 +233,7 @@ public:
                    !mark.value.compare_exchange_weak(found, stack_position(), relaxed)) {
             }
             if (but_open && found > 0) continue;
-            if (found > 0) book_.count_is_lost();  // gone between counting and holding?
+            if (found > 0) book_.abandon_open(lane);
             signal_fence(seq_cst);
             close_and_release(lane, !but_open);
         }
