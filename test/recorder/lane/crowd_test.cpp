@@ -66,6 +66,35 @@ BOOST_AUTO_TEST_CASE(a_thousand_threads_at_once_are_read_back_or_counted) {
     }
 }
 
+namespace {
+
+/// Advances once in 64 readings, so that records in several lanes have the same time.
+struct coarse {
+    using family = tr::family::clock;
+    static constexpr std::uint32_t kind = 78;
+    static std::uint64_t now() noexcept { return readings.fetch_add(1) / 64; }
+    static bool usable() noexcept { return true; }
+    static double ticks_per_second() noexcept { return 1e6; }
+    static inline std::atomic<std::uint64_t> readings{64};
+};
+struct by_coarse_clock : tr::policies<coarse> {};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_thread_that_takes_another_lane_within_a_tick_keeps_its_order) {
+    // Few sub-buffers, so that threads release theirs after each record and adopt others.
+    tr::basic_recorder<by_coarse_clock> recorder(
+        {.size = 64 * 512, .sub_buffer_bytes = 512, .lanes = 1024});
+    const crowd<by_coarse_clock> all(recorder, test::scaled(1000, 200));
+    const auto seen = test::account_of(recorder);
+    std::uint64_t disordered = 0;
+    for (const auto& one : all.members()) {
+        const auto numbers = seen.of(one.who);
+        disordered += std::is_sorted(numbers.begin(), numbers.end()) ? 0 : 1;
+    }
+    BOOST_TEST(disordered == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_thousand_threads_share_the_last_of_sixty_four_lanes) {
     const std::uint64_t threads = test::scaled(1000, 100);
     tr::recorder recorder({.size = 64 * 512, .sub_buffer_bytes = 512, .lanes = 64});

@@ -254,7 +254,7 @@ private:
                 sub.lane.load(relaxed) != entry.number.load(relaxed)) {
                 return;
             }
-            lane_sub_buffers::close(entry, share_of(lane), sub,
+            lane_sub_buffers::close(entry, span_of(lane), sub,
                                     threads_->memory_.index(threads_->memory_.slot_number(sub)),
                                     seen.pos, threads_->memory_.now());
             drop_held(lane);

@@ -26,6 +26,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
+#include <trace_ring/recorder/lane/holdings.hpp>
 #include <trace_ring/recorder/thread/lanes_by_thread.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -116,14 +117,12 @@ protected:
     [[nodiscard]] std::uint64_t limit() const noexcept {
         return threads_->memory_.plan().sub_buffer_bytes;
     }
-    [[nodiscard]] const ring_span& share_of(const cpu_words& lane) const noexcept {
+    [[nodiscard]] const ring_span& span_of(const cpu_words& lane) const noexcept {
         // relaxed, both: neither changes
         return threads_
             ->rings_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
     }
-    void drop_held(const cpu_words& lane) const noexcept {
-        share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
-    }
+    void drop_held(const cpu_words& lane) const noexcept { holdings::drop(span_of(lane)); }
 
     /// A list of guards, then of stores, for rseq::store_if.
     template <std::size_t N, std::size_t M>
@@ -227,7 +226,7 @@ private:
     /// Draws the next position for this lane, unless another thread was faster.
     [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
                                  std::uint64_t& waited) noexcept {
-        const ring_span& of = share_of(lane);
+        const ring_span& of = span_of(lane);
         // relaxed, both: guards
         const std::uint64_t before = lane.next.load(relaxed);
         const position before_at = lane.next_position.load(relaxed);
@@ -408,7 +407,7 @@ private:
         layout::index_entry& index = threads_->memory_.index(threads_->memory_.slot_number(sub));
         const std::uint64_t commit = commit_of(sub).load(relaxed);
         const std::uint64_t closed_at =
-            share_of(lane).cursor->load(relaxed);  // as lane_sub_buffers::close
+            span_of(lane).cursor->load(relaxed);  // as lane_sub_buffers::close
         const std::uint64_t now = threads_->memory_.now();
         // order: here.written:A pairs with table.read:B, snapshot.copy:C
         // order: here.close:A pairs with read:A, file.read:A, batch.read:A, chain.look:A, claim:C,

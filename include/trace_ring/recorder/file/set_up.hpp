@@ -86,6 +86,13 @@ public:
     /// The file's clock; `snapshot` reads it together with the system's clocks. Signal-safe.
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
+    /// Waits for the next tick. A thread that takes another lane does so, since readers order equal
+    /// times by lane. Gives up if the clock stands still: 256 readings take over a microsecond.
+    void await_tick() const noexcept {
+        const std::uint64_t before = now();
+        for (int i = 0; clock() != 0 && now() == before && i < 256; ++i) {
+        }
+    }
     [[nodiscard]] clock_snapshot snapshot() const noexcept { return clock_->snapshot(); }
 
     /// Gives the sub-buffers up to `count` and their index memory, and the file its bytes behind

@@ -92,6 +92,7 @@ public:
             layout::lane_entry& entry = memory_.lane(static_cast<std::uint32_t>(word));
             switch (try_adopt(lane, entry, static_cast<std::uint32_t>(word >> 32), bytes)) {
                 case outcome::adopted:
+                    memory_.await_tick();
                     // No owner record if this thread was the last writer. relaxed, both: own words
                     if (entry.writer.load(relaxed) !=
                         layout::writer_word(node_around(lane).thread.load(relaxed),

@@ -59,12 +59,6 @@ public:
     }
     /// A writer is gone that may have been counted as holding a sub-buffer without holding one.
     void count_is_lost() noexcept { lost_count_.store(1, relaxed); }  // relaxed: advice
-    /// A thread ended with a record open in this lane, which will never be committed.
-    void abandon_open(lane_state& lane) noexcept {
-        // relaxed, both: own lane, or its thread has stopped recording; a counter
-        lane.entry.load(relaxed)->abandoned.fetch_add(1, relaxed);
-        count_is_lost();  // the thread may have ended between counting and holding
-    }
     /// Whether `count_is_lost` was called since the last call.
     [[nodiscard]] bool was_count_lost() noexcept {
         return lost_count_.exchange(0, relaxed) != 0;  // relaxed: advice
@@ -156,6 +150,7 @@ public:
         lane.where.store(no_position, relaxed);
         lane.refused.store(0, relaxed);
         lane.high.store(0, relaxed);
+        memory_.await_tick();
     }
     /// Releases a lane that has no sub-buffer: another lane may get its entry. Constant time.
     void release_lane(lane_state& lane, std::uint64_t now) const noexcept {
@@ -297,8 +292,8 @@ public:
                     // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.claim:C, lane.claim:D
                     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed),
                                       release);
-                    // It may have died between counting and holding. relaxed: advice
-                    lost_count_.store(1, relaxed);
+                    // It may have died between counting and holding.
+                    count_is_lost();
                 }
             }
             // order: process.dead:A pairs with process.look:A, process.look:B, process.claim:A,

@@ -233,7 +233,7 @@ public:
                    !mark.value.compare_exchange_weak(found, stack_position(), relaxed)) {
             }
             if (but_open && found > 0) continue;
-            if (found > 0) book_.abandon_open(lane);
+            if (found > 0) reclaim_abandoned(lane);
             signal_fence(seq_cst);
             close_and_release(lane, !but_open);
         }
@@ -396,6 +396,7 @@ private:
                     return true;
                 }
             }
+            now = memory_.now();  // later than the lane before
         }
         sub = sub_buffers_.claim(lane, of, now, holds, waited);
         const bool lent = mark.held_as.load(relaxed) == lane_ownership::lent;
