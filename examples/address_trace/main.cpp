@@ -184,23 +184,43 @@ void check_blocks(const options& wanted, const findings& found) {
     return gaps_text(as_run);
 }
 
-[[nodiscard]] int report_of(const options& wanted) {
+/// The exit status if the file of `report` is damaged or is no kept trace, as for trace-reduce.
+constexpr int damaged_file = 2;
+
+[[nodiscard]] int report_of(const options& wanted) try {
     report found(wanted.report);
     reference_stream stream(found.fed());
-    const trace_ring::loss_counts lost = read_kept(wanted.trace, stream);
+    const kept_trace kept = read_kept(wanted.trace, stream);
     stream.finish();
+    if (stream.references() == 0 && !stream.end() && !kept.may_lack_references) {
+        std::cerr
+            << "address-trace: " << wanted.trace
+            << " has no address references: it was not recorded by `address-trace run -o`, "
+               "or the run ended before the first reference (trace-reduce reads all traces)\n";
+        return damaged_file;
+    }
     found.name_by(stream.modules(), stream.stacks());
-    found.note_gaps(gaps_of(stream, lost));
+    found.note_gaps(gaps_of(stream, kept.lost));
     found.write(wanted.trace, std::cout, true);
+    for (const auto& place : kept.places)
+        std::cerr << fmt::format("address-trace: {}: offset {}: {}\n", wanted.trace, place.offset,
+                                 place.what);
+    if (kept.damages > kept.places.size())
+        std::cerr << fmt::format("address-trace: {}: {} more damaged places\n", wanted.trace,
+                                 kept.damages - kept.places.size());
     if (!stream.end())
         std::cerr << "address-trace: " << wanted.trace
                   << ": the trace has no end: its run was interrupted, or the trace is full\n";
-    if (lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
+    if (kept.lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
         std::cerr << fmt::format(
             "address-trace: {}: {} records are lost, {} are missing, {} bytes are damaged\n",
-            wanted.trace, lost.total(), stream.missing(), stream.damaged());
+            wanted.trace, kept.lost.total(), stream.missing(), stream.damaged());
     }
-    return lacks_function(found) ? failed : 0;
+    if (lacks_function(found)) return failed;
+    return kept.damages != 0 || stream.damaged() != 0 ? damaged_file : 0;
+} catch (const trace_ring::format_error& error) {
+    std::cerr << "address-trace: " << error.what() << '\n';
+    return damaged_file;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 
 #include <examples/trace_clauses/clause_programs.hpp>
+#include <trace_ring/recorder/recorder.hpp>
 #include "address_program.hpp"
 
 BOOST_AUTO_TEST_SUITE(address_trace_choice)
@@ -273,6 +274,34 @@ BOOST_FIXTURE_TEST_CASE(a_kept_trace_says_whether_it_is_all, fixture) {
     const outcome part = run(ADDRESS_TRACE " report killed.trace");
     BOOST_TEST(part.out.find("Gaps: not known") != std::string::npos);
     BOOST_TEST(part.err.find("killed.trace: the trace has no end") != std::string::npos);
+    BOOST_TEST(part.status == 0);
+    // A part of it, and a part that ends within its tables.
+    run("head -c -40000 phases.trace >cut.trace; head -c 5000 phases.trace >headless.trace");
+    const outcome cut = run(ADDRESS_TRACE " report cut.trace");
+    BOOST_TEST(cut.status == 2);
+    BOOST_TEST(cut.out.find("Gaps: not known") != std::string::npos);
+    BOOST_TEST(cut.err.find(": the file is cut short: ") != std::string::npos, cut.err);
+    const outcome headless = run(ADDRESS_TRACE " report headless.trace");
+    BOOST_TEST(headless.status == 2);
+    BOOST_TEST(headless.out.empty());
+    BOOST_TEST(headless.err.find("headless.trace: offset 5000: the file ends before its tables") !=
+                   std::string::npos,
+               headless.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_trace_without_references_is_not_reported_as_empty, fixture) {
+    { const trace_ring::recorder other{{.file = in / "other.trace"}}; }
+    const outcome report = run(ADDRESS_TRACE " report other.trace");
+    BOOST_TEST(report.status == 2);
+    BOOST_TEST(report.out.empty());
+    BOOST_TEST(report.err.find("other.trace has no address references: it was not recorded by "
+                               "`address-trace run -o`") != std::string::npos,
+               report.err);
+    // A program without hooks has references: none.
+    BOOST_TEST(trace("-o true.trace -- true").status == 0);
+    const outcome none = run(ADDRESS_TRACE " report true.trace");
+    BOOST_TEST(none.status == 0);
+    BOOST_TEST(none.out.find("Gaps: none.") != std::string::npos, none.out);
 }
 
 BOOST_FIXTURE_TEST_CASE(nothing_is_replaced_if_there_is_no_such_program, fixture) {
