@@ -48,27 +48,33 @@ struct loss {
     friend constexpr bool operator==(const loss&, const loss&) noexcept = default;
 };
 
-/// Totals, one for each cause.
+/// Totals, one for each cause. A sum beyond 2^64 - 1, of counts in a damaged trace, stays there.
 class loss_counts {
 public:
     [[nodiscard]] constexpr std::uint64_t operator[](loss_cause cause) const noexcept {
         return counts_[static_cast<std::size_t>(cause)];
     }
     constexpr void add(loss_cause cause, std::uint64_t count) noexcept {
-        counts_[static_cast<std::size_t>(cause)] += count;
+        std::uint64_t& sum = counts_[static_cast<std::size_t>(cause)];
+        sum = added(sum, count);
     }
     constexpr loss_counts& operator+=(const loss_counts& other) noexcept {
-        for (std::size_t i = 0; i < loss_cause_count; ++i) counts_[i] += other.counts_[i];
+        for (std::size_t i = 0; i < loss_cause_count; ++i)
+            counts_[i] = added(counts_[i], other.counts_[i]);
         return *this;
     }
     [[nodiscard]] constexpr std::uint64_t total() const noexcept {
         std::uint64_t sum = 0;
-        for (const auto count : counts_) sum += count;
+        for (const auto count : counts_) sum = added(sum, count);
         return sum;
     }
     friend constexpr bool operator==(const loss_counts&, const loss_counts&) noexcept = default;
 
 private:
+    [[nodiscard]] static constexpr std::uint64_t added(std::uint64_t a, std::uint64_t b) noexcept {
+        return a + b < a ? ~std::uint64_t{0} : a + b;
+    }
+
     std::array<std::uint64_t, loss_cause_count> counts_{};
 };
 

@@ -247,6 +247,74 @@ BOOST_AUTO_TEST_CASE(no_loss_is_of_more_records_than_the_stated_positions_allow)
     BOOST_TEST(most < 1000U);
 }
 
+BOOST_AUTO_TEST_CASE(counts_that_are_not_plausible_are_damage_and_not_losses) {
+    using trace_ring::layout::lane_entry;
+    using trace_ring::layout::ring_state;
+    const auto sound = everything();
+    const auto lost_in = [](const reduce::trace_file& file, bool backward) {
+        trace_ring::loss_counts lost;
+        auto cursor = backward ? file.backward() : file.forward();
+        while (const auto* item = cursor.next()) {
+            if (const auto* loss = std::get_if<reduce::loss_item>(item))
+                lost.add(loss->cause, loss->count);
+        }
+        return lost;
+    };
+    const std::uint64_t before = lost_in(reduce::trace_file::from(sound.bytes()), false).total();
+    const std::uint64_t lane = sound.lane_at(2);
+    const std::uint64_t ring = sound.plan().ring;
+    const std::string folded = "lanes that were given to others";
+    struct count {
+        std::uint64_t at;
+        std::string what;
+    };
+    const count counts[] = {
+        {lane + offsetof(lane_entry, written), "lane 2: the count of written"},
+        {lane + offsetof(lane_entry, refused), "lane 2: the count of refused"},
+        {lane + offsetof(lane_entry, too_long), "lane 2: the count of too long"},
+        {lane + offsetof(lane_entry, nested), "lane 2: the count of nested"},
+        {lane + offsetof(lane_entry, abandoned), "lane 2: the count of abandoned"},
+        {ring + offsetof(ring_state, refused_without_lane),
+         "records without a lane: the count of refused"},
+        {ring + offsetof(ring_state, folded_written), folded + ": the count of written"},
+        {ring + offsetof(ring_state, folded_refused), folded + ": the count of refused"},
+        {ring + offsetof(ring_state, folded_abandoned), folded + ": the count of abandoned"},
+    };
+    auto all = sound;
+    for (const auto& each : counts) {
+        auto b = sound;
+        for (auto* const file : {&b, &all}) file->put(each.at, 0x9E3779B97F4A7C15, 8);
+        const auto file = reduce::trace_file::from(b.bytes());
+        BOOST_REQUIRE(file.damages().size() == 1U);
+        BOOST_TEST(file.damages()[0].what == each.what + " records is not plausible");
+        BOOST_TEST(file.damages()[0].offset == each.at);
+        const auto lost = lost_in(file, false);
+        BOOST_TEST((lost == lost_in(file, true)), each.what);
+        BOOST_TEST(lost.total() == before, each.what);
+        // A large one may be right.
+        b.put(each.at, reduce::most_records, 8);
+        BOOST_TEST(reduce::trace_file::from(b.bytes()).damages().empty());
+    }
+    // The beginning of a lane's only sub-buffer.
+    all.put(all.slot_at(3) + offsetof(trace_ring::sub_buffer_header, first_position),
+            0x9E3779B97F4A7C15, 8);
+    const auto file = reduce::trace_file::from(all.bytes());
+    BOOST_TEST(file.damages().size() == std::size(counts));
+    BOOST_TEST(lost_in(file, false).total() == before);
+    BOOST_TEST((lost_in(file, false) == lost_in(file, true)));
+}
+
+BOOST_AUTO_TEST_CASE(sums_of_losses_do_not_wrap) {
+    trace_ring::loss_counts sum;
+    sum.add(trace_ring::loss_cause::refused, ~std::uint64_t{1});
+    sum.add(trace_ring::loss_cause::refused, 5);
+    BOOST_TEST(sum[trace_ring::loss_cause::refused] == ~std::uint64_t{0});
+    sum.add(trace_ring::loss_cause::nested, 7);
+    sum += sum;
+    BOOST_TEST(sum[trace_ring::loss_cause::nested] == 14U);
+    BOOST_TEST(sum.total() == ~std::uint64_t{0});
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_is_named_where_its_records_would_be) {
     auto b = everything();
     b.put(b.slot_at(4), 0, 4);  // its magic

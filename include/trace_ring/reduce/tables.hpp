@@ -298,7 +298,11 @@ private:
     void read_ring() {
         layout::ring_state copy{};
         read(plan_.ring, copy);
-        ring_ = ring_info::from(copy);
+        ring_ = ring_info::from(copy, [&](const auto& count, std::string what) {
+            const auto* const first = reinterpret_cast<const std::byte*>(&copy);
+            const auto* const place = reinterpret_cast<const std::byte*>(&count);
+            note(plan_.ring + static_cast<std::uint64_t>(place - first), std::move(what));
+        });
     }
 
     /// False if no process changed since the last look.
@@ -356,7 +360,9 @@ private:
     }
     void read_lanes() {
         ++looks_;
-        const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
+        const auto noting = [this](std::uint64_t offset, std::string what) {
+            note(offset, std::move(what));
+        };
         for_each_lane([&](const auto& table, std::size_t row, std::uint32_t number) {
             auto& lane = add_lane(number);
             if (lane.listed && lane.row != row) {

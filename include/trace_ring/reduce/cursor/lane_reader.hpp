@@ -236,7 +236,8 @@ private:
             first_ = low;
         } else if (before_high) {
             first_ = high - records;
-        } else if (first_ < low || first_ > high || high - first_ < records) {
+        } else if (first_ < low || first_ > high || high - first_ < records ||
+                   first_ > most_records) {
             first_ = high == unknown ? low : high < records ? 0 : high - records;
         }
         misplaced_ = first_ != head.first_position;
@@ -272,7 +273,7 @@ private:
         }
         if (misplaced_) {
             wrong(list_.offset() + offsetof(sub_buffer_header, first_position),
-                  "a sub-buffer whose records overlap others");
+                  "a sub-buffer whose records are at an impossible place in their lane");
         }
         if (head.end_time != 0 && head.end_time < head.base_time) {
             wrong(list_.offset() + offsetof(sub_buffer_header, base_time),

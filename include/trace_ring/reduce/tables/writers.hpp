@@ -13,6 +13,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
@@ -36,17 +37,37 @@ template <std::size_t N>
     return {text, std::find(text, text + sizeof text, '\0')};
 }
 
-/// The losses that a writer counts.
-[[nodiscard]] inline loss_counts losses_of(const shared_atomic<std::uint64_t>& refused,
-                                           const shared_atomic<std::uint64_t>& too_long,
-                                           const shared_atomic<std::uint64_t>& nested,
-                                           const shared_atomic<std::uint64_t>& abandoned) {
+/// The largest count of records that a reader believes. A larger one is damage: a writer that
+/// records or loses one record each nanosecond reaches this one after 52 days.
+inline constexpr std::uint64_t most_records = std::uint64_t{1} << 52;
+
+/// A count of records in a copied table. If it is not plausible: 0, and `note` is called with it
+/// and the sentence that says so.
+template <class Note>
+[[nodiscard]] std::uint64_t believed(const shared_atomic<std::uint64_t>& count,
+                                     const std::string& whose, std::string_view which,
+                                     const Note& note) {
+    const std::uint64_t records = count.load(relaxed);  // relaxed: a copy
+    if (records <= most_records) return records;
+    note(count, whose + ": the count of " + std::string(which) + " records is not plausible");
+    return 0;
+}
+
+/// The losses that a writer counts; `note` as above.
+template <class Note>
+[[nodiscard]] loss_counts losses_of(const shared_atomic<std::uint64_t>& refused,
+                                    const shared_atomic<std::uint64_t>& too_long,
+                                    const shared_atomic<std::uint64_t>& nested,
+                                    const shared_atomic<std::uint64_t>& abandoned,
+                                    const std::string& whose, const Note& note) {
     loss_counts out;
-    // relaxed, to the end: a copy
-    out.add(loss_cause::refused, refused.load(relaxed));
-    out.add(loss_cause::too_long, too_long.load(relaxed));
-    out.add(loss_cause::nested, nested.load(relaxed));
-    out.add(loss_cause::abandoned, abandoned.load(relaxed));
+    const auto add = [&](loss_cause cause, const shared_atomic<std::uint64_t>& count) {
+        out.add(cause, believed(count, whose, to_string(cause), note));
+    };
+    add(loss_cause::refused, refused);
+    add(loss_cause::too_long, too_long);
+    add(loss_cause::nested, nested);
+    add(loss_cause::abandoned, abandoned);
     return out;
 }
 
@@ -216,11 +237,17 @@ struct lane_info {
         adopted = get(from.adopted);
         cpu.reset();
         if (get(from.cpu) != 0) cpu = get(from.cpu) - 1;
-        written = get(later.written);
+        const std::string whose = "lane " + std::to_string(number);
+        written = believed(later.written, whose, "written",
+                           [&](const auto& count, const std::string& what) {
+                               note(table.again().offset(count), what);
+                           });
         claimed = get(later.newest);
         // A lane whose entry is being given to another does not say what sessions consumed.
         if (get(later.drained) != layout::taken_from_sessions) drained = get(later.drained);
-        lost = losses_of(from.refused, from.too_long, from.nested, from.abandoned);
+        lost = losses_of(
+            from.refused, from.too_long, from.nested, from.abandoned, whose,
+            [&](const auto& count, const std::string& what) { note(all.offset(count), what); });
         name = text_of(from.name);
     }
 };
@@ -244,22 +271,26 @@ struct ring_info {
     /// sub-buffers were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};
 
-    [[nodiscard]] static ring_info from(const layout::ring_state& copy) {
+    /// `note(count, what)` is called for each count of `copy` that is not plausible.
+    template <class Note>
+    [[nodiscard]] static ring_info from(const layout::ring_state& copy, const Note& note) {
         // relaxed: a copy
         const auto get = [](const auto& shared) { return shared.load(relaxed); };
         ring_info ring;
         ring.cursor = get(copy.cursor);
         ring.capacity = get(copy.capacity);
-        ring.refused_without_lane = get(copy.refused_without_lane);
+        ring.refused_without_lane = believed(copy.refused_without_lane, "records without a lane",
+                                             to_string(loss_cause::refused), note);
         ring.types_without_room = get(copy.types_without_room);
         ring.folded_lanes = get(copy.folded_lanes);
-        ring.folded_written = get(copy.folded_written);
+        const std::string folded = "lanes that were given to others";
+        ring.folded_written = believed(copy.folded_written, folded, "written", note);
         // Negative for the moment between a session's count and the lane's.
         const std::uint64_t undrained = get(copy.undrained);
         const bool negative = static_cast<std::int64_t>(undrained) < 0;
         ring.folded_undrained = negative ? 0 : (std::min)(undrained, ring.folded_written);
         ring.folded_lost = losses_of(copy.folded_refused, copy.folded_too_long, copy.folded_nested,
-                                     copy.folded_abandoned);
+                                     copy.folded_abandoned, folded, note);
         ring.ended_elsewhere = get(copy.ended_elsewhere) != 0;
         ring.several = get(copy.quotas[0].sub_buffers) != 0;
         ring.writers[0] = get(copy.writers);
