@@ -17,7 +17,8 @@ FILE holds cases and their twins, each behind a macro of its own:
 The includes that FILE begins with are parsed once for all cases.
 The regular expression after `expect:` must match the message of a failed static_assert;
 `expect-only:` must match it, too, and there must be no other error: all that a user reads.
-`expect-error:` is for a constraint that has none, and matches any error. Every case has a twin,
+`expect-error:` is for a constraint that has none, and matches any error. `expect-quote:` matches any
+line that the compiler prints, such as a declaration that it quotes. Every case has a twin,
 as like it as can be; the twins are compiled together, so their names must differ.
 """
 import os
@@ -32,12 +33,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from precompiled import first_includes, precompile  # noqa: E402
 
 CASE = re.compile(r"^\s*#\s*if(?:def)?\b.*\bFAILS_(\w+)")
-FULL_CASE = re.compile(r"^\s*#\s*ifdef\s+FAILS_(\w+)\s*//\s*expect(-error|-only)?:\s*(\S.*?)\s*$")
+FULL_CASE = re.compile(r"^\s*#\s*ifdef\s+FAILS_(\w+)\s*//\s*expect(-error|-only|-quote)?:\s*(\S.*?)\s*$")
 TWIN = re.compile(r"^\s*#\s*ifdef\s+PASSES_(\w+)\s*$")
 
 
 def parse(path):
-    """The cases as (name, regex, "", "-only" or "-error"), or the faults of the file itself."""
+    """The cases as (name, regex, "", "-only", "-error" or "-quote"), or the faults of the file itself."""
     cases, twins, faults = [], [], []
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -75,7 +76,9 @@ def check_case(command, path, case):
     errors = [line for line in output.splitlines() if re.search(r"\berror: ", line)]
     if kind == "-only" and len(errors) != 1:
         return f"{path}: FAILS_{name} has {len(errors)} errors instead of one:\n{output}"
-    if kind != "-error":
+    if kind == "-quote":
+        errors = output.splitlines()
+    elif kind != "-error":
         errors = [line for line in errors if re.search(r"static[ _]assert", line)]
     if any(re.search(expected, line) for line in errors):
         return ""

@@ -173,7 +173,9 @@ def try_program(command, code, folder):
     with open(source, "w", encoding="utf-8") as file:
         file.write(code)
     # A compiler that shares its processor may take long; a program may not.
-    for step, seconds in (([*command, source, "-o", binary, "-pthread"], 240), ([binary], 60)):
+    # A reader runs it twice: the files of the first run must not make the second one fail.
+    compile_it = [*command, source, "-o", binary, "-pthread"]
+    for step, seconds in ((compile_it, 240), ([binary], 60), ([binary], 60)):
         try:
             done = subprocess.run(step, cwd=folder, text=True, timeout=seconds, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -157,7 +157,7 @@ struct event : impl::event_base<event_kind::instant, Name, Fields...> {};
 
 /// An event that begins and ends (record/event/span.hpp).
 template <literal Name, class... Fields>
-struct span;
+struct span;  // include <trace_ring/recorder/spans.hpp>
 
 /// Values that hold until the next record of the same event.
 template <literal Name, class... Fields>

@@ -45,6 +45,13 @@ struct as_field;
 template <class E>
 struct names_of;
 
+/// Customisation point: the members of a structure that are recorded. Derive from `members`.
+template <class T>
+struct members_of;
+// Compilers quote this line to users who lack the header.
+template <auto... Members>
+struct members;  // include <trace_ring/record/event/members.hpp>
+
 template <literal Name, class T>
 struct field {
     using type = T;

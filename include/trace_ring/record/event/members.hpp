@@ -31,13 +31,6 @@
 
 namespace trace_ring::inline v1 {
 
-/// Customisation point: the members of a structure that are recorded. Derive from `members`.
-template <class T>
-struct members_of;
-
-template <auto... Members>
-struct members;
-
 namespace impl {
 
 template <class T>
