@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -55,45 +56,78 @@ struct as_in_c;
 
 // --- What tokens mean ----------------------------------------------------------------------------
 
-/// How many ns a unit has; 0 if it is none.
-[[nodiscard]] std::uint64_t unit_of(std::string_view name) {
-    struct unit {
-        std::string_view name;
-        std::uint64_t ns;
-    };
-    constexpr unit units[] = {{"ns", 1},
-                              {"us", 1'000},
-                              {"ms", 1'000'000},
-                              {"s", 1'000'000'000},
-                              {"min", 60'000'000'000},
-                              {"h", 3'600'000'000'000}};
-    for (const auto& each : units) {
-        if (each.name == name) return each.ns;
+/// A unit of durations: `ns` nanoseconds, divided by `over`.
+struct unit {
+    std::uint64_t ns = 0;  ///< 0: there is no such unit
+    std::uint64_t over = 1;
+};
+
+/// A unit in seconds without a name, as text shows it: [1/3]s or [5]s.
+[[nodiscard]] unit unit_of_ratio(std::string_view text) {
+    unit found;
+    if (!text.starts_with('[') || !text.ends_with("]s")) return found;
+    const char* const end = text.data() + text.size() - 2;
+    std::uint64_t seconds = 0;
+    auto [at, error] = std::from_chars(text.data() + 1, end, seconds);
+    if (error == std::errc{} && at != end && *at == '/') {
+        error = std::from_chars(at + 1, end, found.over).ec;
     }
-    return 0;
+    constexpr std::uint64_t second = 1'000'000'000;
+    if (error != std::errc{} || found.over == 0) return {};
+    const std::uint64_t share = std::gcd(second, found.over);
+    if (seconds > INT64_MAX / (second / share)) return {};
+    found.ns = seconds * (second / share);
+    found.over /= share;
+    return found;
+}
+
+/// The units that text shows (reduce/tables/duration_unit.hpp).
+[[nodiscard]] unit unit_of(std::string_view name) {
+    struct named {
+        std::string_view name;
+        unit value;
+    };
+    constexpr named units[] = {
+        {"fs", {1, 1'000'000}},    {"ps", {1, 1'000}},         {"ns", {1}},
+        {"us", {1'000}},           {"ms", {1'000'000}},        {"s", {1'000'000'000}},
+        {"min", {60'000'000'000}}, {"h", {3'600'000'000'000}}, {"d", {86'400'000'000'000}}};
+    for (const auto& each : units) {
+        if (each.name == name) return each.value;
+    }
+    return unit_of_ratio(name);
+}
+
+/// The same operations make nanoseconds of a field's value, so equal durations compare as equal.
+[[nodiscard]] number nanoseconds(const number& value, const unit& in) {
+    number all = value * number::of(in.ns);
+    if (value.floating()) {
+        // 0.1us is 100 ns, although no double is 0.1.
+        if (in.over == 1 && in.ns != 1) {
+            const double rounded = std::round(all.real());
+            return rounded < 0x1p64 ? number::of(static_cast<std::uint64_t>(rounded)) : all;
+        }
+    } else if (all.bits() % in.over == 0) {
+        return all / number::of(in.over);
+    }
+    return in.over == 1 ? all : all / number::of(static_cast<double>(in.over));
 }
 
 [[nodiscard]] expression duration_of(const number& value, std::string_view token,
-                                     std::string_view unit) {
-    const std::uint64_t ns = unit_of(unit);
-    const auto wrong = [&](const char* what) { return fault{token.data(), token.size(), what}; };
-    if (ns == 0) {
-        throw fault{unit.data(), unit.size(),
-                    "'" + std::string(unit) +
-                        "' is no unit: there are ns, us, ms, s, min and h (a name begins with a "
-                        "letter)"};
+                                     std::string_view text) {
+    const unit in = unit_of(text);
+    if (in.ns == 0) {
+        throw fault{text.data(), text.size(),
+                    "'" + std::string(text) +
+                        "' is no unit: there are fs, ps, ns, us, ms, s, min, h and d (a name "
+                        "begins with a letter)"};
     }
     expression made;
     made.what = form::duration;
-    if (value.floating()) {
-        const double all = std::round(value.real() * static_cast<double>(ns));
-        if (!(all < 0x1p63)) throw wrong("a duration beyond 292 years");
-        made.value = number::of(static_cast<std::uint64_t>(all));
-    } else {
-        made.value = value * number::of(ns);
-        if (made.value > number::of(static_cast<std::uint64_t>(INT64_MAX))) {
-            throw wrong("a duration beyond 292 years");
-        }
+    made.value = nanoseconds(value, in);
+    // Before the division: a greater number stopped at the limit of 64 bits.
+    const bool stopped = value * number::of(in.ns) == number::of(UINT64_MAX);
+    if (stopped || made.value > number::of(static_cast<std::uint64_t>(INT64_MAX))) {
+        throw fault{token.data(), token.size(), "a duration beyond 292 years"};
     }
     return made;
 }
@@ -565,7 +599,10 @@ const auto type_word = keyword("struct") | keyword("union") | keyword("enum") | 
 const auto number_token =
     x3::raw[x3::lexeme[digit >> (((x3::lit('x') | 'X') >> *in_name) |
                                  (*digit >> -(x3::char_('.') >> +digit) >>
-                                  -(x3::char_("eE") >> x3::char_("+-") >> +digit) >> *in_name))]];
+                                  -(x3::char_("eE") >> x3::char_("+-") >> +digit) >>
+                                  ((x3::lit('[') >> +digit >> -(x3::lit('/') >> +digit) >>
+                                    x3::lit("]s") >> !in_name) |
+                                   *in_name)))]];
 const auto in_c =
     x3::eps[([](auto& context) { x3::_pass(context) = x3::get<as_in_c>(context).get(); })];
 const auto in_records =

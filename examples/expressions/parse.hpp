@@ -43,11 +43,11 @@
 /// | `function(values)` | and `sizeof(type)` |
 /// There, whole numbers have C's types, and may have its suffixes (10u, 0xFFul) and begin with 0.
 ///
-/// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
-/// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
-/// A name is a field (NAME, or EVENT.NAME for one event only), or one of the list in
-/// trace_reduce/where/names.hpp; a name in `` is always a field. Comments go from # to the end of
-/// the line, or are between /* and */.
+/// Numbers are decimal, hexadecimal with 0x, or with a point or exponent. With fs, ps, ns, us, ms,
+/// s, min, h, d or a ratio of seconds ([1/3]s) they are durations, in ns. Texts are in "" or '',
+/// with \\n \\t \\r \\" \\' \\\\ and \\xHH. A name is a field (NAME, or EVENT.NAME for one event
+/// only), or one of the list in trace_reduce/where/names.hpp; a name in `` is always a field.
+/// Comments go from # to the end of the line, or are between /* and */.
 
 #include <cstddef>
 #include <optional>

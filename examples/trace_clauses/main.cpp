@@ -28,6 +28,7 @@
 
 #include <trace_ring/recorder/recorder.hpp>
 
+#include "../counted.hpp"
 #include "../launching/launched_program.hpp"
 #include "../launching/outliving.hpp"
 #include "../launching/signals.hpp"
@@ -175,7 +176,9 @@ public:
         if (!wanted_.quiet) {
             for (const auto* const notes : {&plan_.notes, &left_out})
                 for (const auto& each : *notes) std::cerr << "trace-clauses: " << each << '\n';
-            if (plan_.points.size() > 1) std::cerr << "trace-clauses: " << attached_ << " points\n";
+            if (plan_.points.size() > 1) {
+                std::cerr << "trace-clauses: " << counted(attached_, "point", "points") << '\n';
+            }
         }
         shown_at_ = std::chrono::steady_clock::now();
     }
@@ -331,21 +334,27 @@ private:
             std::cerr << ", " << results_->unrecorded() << " not recorded";
         std::cerr << '\n';
         if (code_ != nullptr && code_->unnamed() != 0) {
-            std::cerr << "trace-clauses: " << code_->unnamed()
-                      << " addresses in stacks have no name: no file is known to have been there\n";
+            std::cerr << "trace-clauses: "
+                      << counted(code_->unnamed(), "address in stacks has",
+                                 "addresses in stacks have")
+                      << " no name: no file is known to have been there\n";
         }
         if (unwinder_ != nullptr && unwinder_->cut() != 0) {
-            std::cerr << "trace-clauses: " << unwinder_->cut()
-                      << " stacks are cut: no more was copied of them (--stack)\n";
+            std::cerr << "trace-clauses: "
+                      << counted(unwinder_->cut(), "stack is cut: no more was copied of it",
+                                 "stacks are cut: no more was copied of them")
+                      << " (--stack)\n";
         }
         if (unwinder_ != nullptr && unwinder_->ended_early() != 0) {
-            std::cerr << "trace-clauses: " << unwinder_->ended_early()
-                      << " stacks end at code whose unwind information is missing, or whose file "
+            std::cerr << "trace-clauses: "
+                      << counted(unwinder_->ended_early(), "stack ends", "stacks end")
+                      << " at code whose unwind information is missing, or whose file "
                          "is not there\n";
         }
         if (code_ != nullptr && code_->lost() != 0) {
-            std::cerr << "trace-clauses: the kernel has lost " << code_->lost()
-                      << " messages of what was mapped: names in stacks may be missing or wrong\n";
+            std::cerr << "trace-clauses: the kernel has lost "
+                      << counted(code_->lost(), "message", "messages")
+                      << " of what was mapped: names in stacks may be missing or wrong\n";
         }
         if (unseen.empty()) return;
         std::cerr << "trace-clauses: returns not seen:";
@@ -356,7 +365,8 @@ private:
             std::cerr << (named++ == 0 ? " " : ", ") << name << ' ' << count;
         }
         if (unseen.size() > named)
-            std::cerr << " and " << unseen.size() - named << " more functions";
+            std::cerr << " and "
+                      << counted(unseen.size() - named, "more function", "more functions");
         std::cerr
             << "; the kernel awaits 64 returns of a thread at most, and awaits for good those "
                "that a longjmp or an exception leaves out: then that thread's exits are "

@@ -12,9 +12,9 @@
 #include <charconv>
 #include <cstdint>
 #include <iostream>
-#include <map>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cptrap/choice.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* footer =
     R"(EXPR: or || and && not !, == != < <= > >=, in {1, 0x10..0x1F}, ~ or like "glob" (!~), + - * /
-% &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (NAME, or
+% &, numbers, 10ms (fs ps ns us ms s min h d), "texts". Names are the events' fields (NAME, or
 EVENT.NAME of one event alone; `odd name`, array[0]), and time (since the trace began), latest,
 ticks, event, thread and process (id or name), tid, pid, lane, position; and function, which
 contains the code address of the site: function == "main", function ~ "str*"; and duration, the
@@ -52,11 +52,30 @@ auto cptrap_set(Parse parse) {
     };
 }
 
+/// Takes a name of one of these values. The parser's own check would also take their numbers, and
+/// does not name the others.
+template <class Value>
+CLI::Validator one_of(std::vector<std::pair<std::string, Value>> known) {
+    return {[known = std::move(known)](std::string& text) {
+                std::string names;
+                for (const auto& [name, value] : known) {
+                    if (name == text) {
+                        text = std::to_string(static_cast<int>(value));
+                        return std::string();
+                    }
+                    names += (names.empty() ? "" : ", ") + name;
+                }
+                return "'" + text + "' is none of " + names;
+            },
+            ""};
+}
+
 /// Ids alone are known from the tables. Names are asked of records, as in a condition: a thread
 /// may get its name late.
 void choose_threads(const std::vector<std::string>& threads, options& into) {
     std::string any;
     bool named = false;
+    into.asked_threads = threads;
     for (const auto& each : threads) {
         std::uint32_t id = 0;
         const char* const end = each.data() + each.size();
@@ -239,9 +258,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         app.add_option("--buckets", into.measures.linear,
                        "Of histograms: by powers of two (log, the default), or of equal "
                        "width (linear)");
-    buckets->option_text("log|linear")
-        ->transform(
-            CLI::Transformer(std::map<std::string, bool>{{"log", false}, {"linear", true}}));
+    buckets->option_text("log|linear")->transform(one_of<bool>({{"log", false}, {"linear", true}}));
     auto* top = app.add_option("--top", into.measures.rows,
                                "Of groups and frequent values: how many to show (10 by default)");
     top->option_text("N")->check(CLI::PositiveNumber);
@@ -329,8 +346,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
         app.add_flag("--symbols", into.symbols,
                      "In text, name the functions and source lines of addresses: by the trace's "
                      "records 'module', and the files that these name, if they are still the same");
-    std::map<std::string, output_format> formats;
-    for (const auto& each : known_formats) formats[each.name] = each.value;
+    std::vector<std::pair<std::string, output_format>> formats;
+    for (const auto& each : known_formats) formats.emplace_back(each.name, each.value);
     auto* format =
         app.add_option(
                "--format", into.format,
@@ -339,7 +356,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
                "babeltrace2 and Trace Compass read; html: a page with the timeline, of CPTRAP "
                "files with the records; or print: pages of 60 lines, of CPTRAP files only")
             ->option_text("text|json|csv|chrome|perfetto|ctf|html|print")
-            ->transform(CLI::Transformer(formats));
+            ->transform(one_of(std::move(formats)));
     app.add_option(
            "--flow", into.flows,
            "In chrome, perfetto and html, connect records that have the same number in this "
@@ -361,16 +378,14 @@ bool parse(int argc, char** argv, options& into, int& status) {
                        "Times as local date and time (the default), seconds since the trace began, "
                        "or ticks of its clock");
     time->option_text("local|relative|raw")
-        ->transform(
-            CLI::Transformer(std::map<std::string, time_format>{{"local", time_format::local},
-                                                                {"relative", time_format::relative},
-                                                                {"raw", time_format::raw}}));
+        ->transform(one_of<time_format>({{"local", time_format::local},
+                                         {"relative", time_format::relative},
+                                         {"raw", time_format::raw}}));
     app.add_option("--colour,--color", into.colour, "Colours in text (auto: on a terminal)")
         ->option_text("auto|always|never")
-        ->transform(
-            CLI::Transformer(std::map<std::string, colouring>{{"auto", colouring::automatic},
-                                                              {"always", colouring::always},
-                                                              {"never", colouring::never}}));
+        ->transform(one_of<colouring>({{"auto", colouring::automatic},
+                                       {"always", colouring::always},
+                                       {"never", colouring::never}}));
     follow->excludes(backward)->excludes(statistics);
     statistics->excludes(backward)->excludes(limit);
     follow->excludes(to);

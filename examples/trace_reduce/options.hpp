@@ -47,8 +47,9 @@ struct options {
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     std::vector<std::string> events;
     std::vector<std::uint32_t> threads;
-    std::string where;  ///< what records must be like; empty: anything
-    std::string from;   ///< parse_when; empty: from the beginning
+    std::vector<std::string> asked_threads;  ///< the ids and globs of --thread, as given
+    std::string where;                       ///< what records must be like; empty: anything
+    std::string from;                        ///< parse_when; empty: from the beginning
     std::string to;
     std::vector<std::string> offsets;  ///< FILE=SECONDS
     std::vector<std::string> matches;  ///< EVENT.FIELD[,EVENT.FIELD]

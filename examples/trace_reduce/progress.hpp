@@ -43,7 +43,8 @@ public:
         shown_ = true;
         std::fprintf(stderr, "\rtrace-reduce: ");
         if (part) std::fprintf(stderr, "%3.0f%%, ", 100 * std::clamp(*part, 0.0, 1.0));
-        std::fprintf(stderr, "%llu records, %.0f/s\x1b[K", static_cast<unsigned long long>(records),
+        std::fprintf(stderr, "%llu %s, %.0f/s\x1b[K", static_cast<unsigned long long>(records),
+                     records == 1 ? "record" : "records",
                      static_cast<double>(records) / static_cast<double>(now - begin_));
     }
 

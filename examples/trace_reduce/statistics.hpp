@@ -129,6 +129,11 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         out += ": ";
         print_lost(out, sum.lost);
     }
+    for (const auto& lane : sum.lanes) {
+        // They are counted in every range, because they may be of any time.
+        if (lane.lane != nullptr || lane.lost.total() == 0) continue;
+        print(out, "; %llu of them in no listed lane, at an unknown time", wide(lane.lost.total()));
+    }
     out += '\n';
     if (const std::string advice = file.about().ring().advice(file.about().plan());
         !advice.empty()) {
@@ -136,7 +141,9 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         out += advice;
         out += '\n';
     }
-    if (sum.damages != 0) print(out, "  damaged   in %llu places\n", wide(sum.damages));
+    if (sum.damages != 0)
+        print(out, "  damaged   in %llu %s\n", wide(sum.damages),
+              sum.damages == 1 ? "place" : "places");
     if (sum.records != 0) {
         const double seconds = sum.seconds(time);
         if (time.known()) {
@@ -156,11 +163,14 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     }
     print(out, "  clock     %s", clock_name(file.about().clock()));
     if (time.known()) {
-        print(out, ", %.6f GHz, %zu readings, within %.0f ns", 1 / time.ns_per_tick(),
-              time.snapshots().size(), time.uncertainty_ns());
+        print(out, ", %.6f GHz, %zu %s, within %.0f ns", 1 / time.ns_per_tick(),
+              time.snapshots().size(), time.snapshots().size() == 1 ? "reading" : "readings",
+              time.uncertainty_ns());
     }
     if (!time.consistent()) out += ", which contradict each other: the clock jumped";
-    if (sum.clock_jumps != 0) print(out, ", %llu jumps", wide(sum.clock_jumps));
+    if (sum.clock_jumps != 0) {
+        print(out, ", %llu %s", wide(sum.clock_jumps), sum.clock_jumps == 1 ? "jump" : "jumps");
+    }
     out += "\n\n         count         records           bytes  share           total  event\n";
     for (const auto& event : sum.events) {
         print(out, "%14llu  %14llu  %14llu  %4.1f%%  ", wide(count_of(event, measured)),

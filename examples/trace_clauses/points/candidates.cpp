@@ -26,6 +26,7 @@
 
 #include <trace_ring/setup_error.hpp>
 
+#include "../../counted.hpp"
 #include "../../launching/find_program.hpp"
 #include "../../launching/process_memory.hpp"
 #include "program_file.hpp"
@@ -325,7 +326,7 @@ candidates files_of_all() {
         }
     }
     if (refused != 0) {
-        all.note(std::to_string(refused) + " processes may not be inspected by this user");
+        all.note(counted(refused, "process", "processes") + " may not be inspected by this user");
     }
     return all.take();
 }

@@ -15,6 +15,7 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/point/specification.hpp>
 
+#include "../../counted.hpp"
 #include "../../expressions/parse.hpp"
 #include "../firings/asked_values.hpp"
 #include "../firings/kept_words.hpp"
@@ -87,7 +88,8 @@ public:
         if (made_.notes.size() > most_notes) {
             const std::size_t others = made_.notes.size() - 1;
             made_.notes.resize(1);
-            made_.notes[0] += "; " + std::to_string(others) + " more files are left out";
+            made_.notes[0] +=
+                "; " + counted(others, "more file is", "more files are") + " left out";
         }
     }
 

@@ -229,7 +229,9 @@ private:
         }
         if (missing != 0) {
             note_damage(missing_at, "the core is cut short: " + std::to_string(missing) +
-                                        " bytes of memory are missing, the first of this segment");
+                                        (missing == 1 ? " byte of memory is missing"
+                                                      : " bytes of memory are missing") +
+                                        ", the first of this segment");
         }
         separate(&core_segment::address, &core_segment::bytes, "memory that overlaps other memory");
         std::erase_if(segments_, [](const core_segment& s) { return s.bytes == 0; });

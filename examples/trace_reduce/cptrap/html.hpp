@@ -138,10 +138,16 @@ public:
             append_record(out, item);
         } else {
             out += "<td colspan=\"8\">";
-            exporter::impl::append_number(out, lost ? lost->count : item.bytes.size());
-            out += lost                      ? " records lost: "
-                   : item.what == kind::torn ? " bytes of a record are there: "
-                                             : " bytes unreadable: ";
+            const std::uint64_t count = lost ? lost->count : item.bytes.size();
+            exporter::impl::append_number(out, count);
+            if (lost) {
+                out += count == 1 ? " record lost: " : " records lost: ";
+            } else if (item.what == kind::torn) {
+                out +=
+                    count == 1 ? " byte of a record is there: " : " bytes of a record are there: ";
+            } else {
+                out += count == 1 ? " byte unreadable: " : " bytes unreadable: ";
+            }
             escaped(out, lost ? to_string(lost->cause) : item.cause());
             out += "</td>";
         }

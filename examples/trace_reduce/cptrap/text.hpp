@@ -75,11 +75,12 @@ public:
             if (!item.bytes.empty()) {
                 out += "; ";
                 exporter::impl::append_number(out, item.bytes.size());
-                out += " bytes of a record are there";
+                out += item.bytes.size() == 1 ? " byte of a record is there"
+                                              : " bytes of a record are there";
             }
         } else {
             exporter::impl::append_number(out, item.bytes.size());
-            out += " bytes unreadable: ";
+            out += item.bytes.size() == 1 ? " byte unreadable: " : " bytes unreadable: ";
             out += item.cause();
             if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
                 out += " (";

@@ -17,6 +17,7 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
+#include "../../counted.hpp"
 #include "../cptrap/choice.hpp"
 
 namespace trace_reduce {
@@ -63,9 +64,10 @@ void open_core(const reduce::source& file, opened_files& into, complaints& compl
         }
     }
     if (named || !found.traces().empty()) return;
-    std::string what = "no recorder's trace in " + std::to_string(core.segments().size()) +
-                       " segments of memory, " + std::to_string(found.searched()) +
-                       " bytes of which are in the core";
+    std::string what = "no recorder's trace in " +
+                       counted(core.segments().size(), "segment", "segments") + " of memory, " +
+                       counted(found.searched(), "byte of which is", "bytes of which are") +
+                       " in the core";
     if (!found.doubtful().empty()) {
         what += "; what begins as one at offset " + std::to_string(found.doubtful()[0].offset) +
                 " is none: " + found.doubtful()[0].what;

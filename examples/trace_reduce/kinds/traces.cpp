@@ -35,6 +35,7 @@
 #include "../progress.hpp"
 #include "../statistics.hpp"
 #include "../statistics_csv.hpp"
+#include "../unmatched.hpp"
 #include "../where/functions.hpp"
 #include "../where/select.hpp"
 
@@ -134,6 +135,9 @@ public:
           wanted_(on.wanted),
           told_(::isatty(STDERR_FILENO) != 0 && !on.to.is_terminal()) {}
 
+    /// The number of records that were shown or counted.
+    [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+
     /// To the end, the limit or an interrupt.
     void print(format& shown) {
         for (const auto& each : from_) {
@@ -159,6 +163,7 @@ public:
             if (on_.interrupted != 0) return;
             measure::pass measures(wanted_.measures, each->file().about());
             const auto sum = measured(*each, measures);
+            records_ += sum.records;
             each->complain_of(sum);
             show(*each, sum, measures, columns);
             if (wanted_.format == output_format::text && each != from_.back()) {
@@ -353,11 +358,18 @@ bool reduce_traces(std::vector<reduce::source> files,
     }
     select(from, condition, on);
     check_roles(from, wanted);
+    const unmatched_options unmatched(from, wanted);
+    unmatched.warn_of_events();
+    unmatched.check_fields();
+    if (wanted.follow) unmatched.warn_of_threads(false);
     trace_reduction reduction(from, condition, on);
     if (wanted.statistics) {
         reduction.count();
     } else {
         reduction.print(*shown);
+    }
+    if (!wanted.follow && on.interrupted == 0) {
+        unmatched.warn_of_threads(reduction.records() == 0);
     }
     for (const auto& each : from) {
         each->judge_tables();

@@ -272,7 +272,8 @@ private:
         }
         const unlisted_groups others(all, what_.rows);
         if (others.records != 0) {
-            add(all.exact() ? "(" + std::to_string(all.size() - top.size()) + " others)"
+            add(all.exact() ? "(" + std::to_string(all.size() - top.size()) +
+                                  (all.size() - top.size() == 1 ? " other)" : " others)")
                             : "(all others)",
                 others.records, others.bytes);
         }
@@ -281,7 +282,7 @@ private:
         if (!all.exact()) {
             out_ += "more different values than are kept: what is shown may be ";
             out_ += std::to_string(missed);
-            out_ += " records too low\n";
+            out_ += missed == 1 ? " record too low\n" : " records too low\n";
         }
         if (!what_.fields) return;
         for (const auto& each : top) {

@@ -45,6 +45,15 @@ struct question {
     bool linear = false;                    ///< buckets of equal width, not of equal ratio
     std::size_t rows = 10;                  ///< of groups and values
 
+    static constexpr std::string_view groupings[] = {"thread", "lane", "process", "event"};
+
+    /// The field by whose values groups are made; empty: there are no groups, or other ones.
+    [[nodiscard]] std::string_view by_field() const noexcept {
+        if (std::find(std::begin(groupings), std::end(groupings), by) != std::end(groupings)) {
+            return {};
+        }
+        return by.starts_with("field:") ? std::string_view(by).substr(6) : std::string_view(by);
+    }
     [[nodiscard]] bool any() const noexcept { return fields || !by.empty() || !histograms.empty(); }
     /// Only groups are wanted: the plain statistics are left out.
     [[nodiscard]] bool only_groups() const noexcept { return !by.empty() && !values(); }

@@ -46,7 +46,7 @@ public:
               : what.by == "event"   ? by::event
               : what.by.empty()      ? by::none
                                      : by::field),
-          by_field_(what.by.starts_with("field:") ? what.by.substr(6) : what.by),
+          by_field_(what.by_field()),
           groups_(what.fields ? most_groups_with_fields : most_groups) {}
 
     /// All of one lane, one event and one length, `first` and those after it.

@@ -133,10 +133,10 @@ private:
             ambiguous += all.emplace_back(each->file(), rules).ambiguous();
         }
         if (ambiguous != 0) {
-            std::fprintf(stderr,
-                         "trace-reduce: --match: %llu values that are there more than once were "
-                         "left out\n",
-                         static_cast<unsigned long long>(ambiguous));
+            std::fprintf(stderr, "trace-reduce: --match: %llu %s left out\n",
+                         static_cast<unsigned long long>(ambiguous),
+                         ambiguous == 1 ? "value that is there more than once was"
+                                        : "values that are there more than once were");
         }
         // The first file's clock is the reference, and the clocks of files with a given offset. The
         // others follow one after the other, each by the most certain of the known clocks.
@@ -192,8 +192,9 @@ private:
     [[nodiscard]] bool place(const best_pair& best, std::vector<std::uint64_t>& off,
                              std::vector<std::int64_t>& shift) {
         const auto& found = *best.offset;
-        const std::string pairs = std::to_string(found.forth()) + " records sent there and " +
-                                  std::to_string(found.back()) + " received from there";
+        const std::string pairs =
+            std::to_string(found.forth()) + (found.forth() == 1 ? " record" : " records") +
+            " sent there and " + std::to_string(found.back()) + " received from there";
         const std::string& by = name(best.by);
         if (found.state() == verdict::contradictory) {
             complain_.system(name(best.to) + ": --match: its clock is at most " +

@@ -91,6 +91,13 @@ template <class All, class Name>
         return wrong(what, "'" + what.word + "' is an array: write " + what.word + "[0]");
     }
     if (!row && indexed) return wrong(what, "'" + what.word + "' is no array");
+    if (indexed && field.form == field_form::array &&
+        what.value >= number::of(std::uint64_t{field.count})) {
+        return wrong(
+            what, "'" + what.word + "' has " + std::to_string(field.count) +
+                      (field.count == 1 ? " element: there is only " : " elements: the last is ") +
+                      what.word + '[' + std::to_string(field.count - 1) + ']');
+    }
     kind_of found =
         field.values != nullptr && as_text ? kind_of{kind::text} : kind_of_elements(field.type);
     if (field.unit != nullptr) {

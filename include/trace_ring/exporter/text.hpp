@@ -11,6 +11,7 @@
 ///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5) status=200
 ///   2024-05-01 12:34:56.123459377 [1234 worker] query:end (duration 1.25ms)
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
+///   -- 5 records lost in no listed lane, at an unknown time: refused
 /// @endcode
 /// An end says where its span began only if that is not the open span that began last in its lane,
 /// and `(no results)` if the span has results in its type and ended without them. The length
@@ -20,8 +21,9 @@
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
 /// addresses are hexadecimal (and, where address_names are given, have the names of their places:
-/// `0x401136 <main+0x16>`), arrays are in brackets, values of enumerations are their names. A
-/// record without an entry in the dictionary, or that contradicts it, is shown as bytes.
+/// `0x401136 <main+0x16>`), arrays are in brackets, values of enumerations are their names,
+/// which are quoted if they contain a space or a quotation mark. A record without an entry in the
+/// dictionary, or that contradicts it, is shown as bytes.
 
 #include <algorithm>
 #include <array>
@@ -252,10 +254,17 @@ private:
             return;
         }
         if (const std::string_view name = value.name(); !name.empty()) {
-            return impl::append_escaped(out, name, '=');
+            return append_value_name(out, name);
         }
         out.end_at(put_scalar(out.room(scalar_room), value));
         if (value.unit() != nullptr) out += value.unit()->suffix;
+    }
+    /// A name that could be read as several values, or as a string, is quoted as strings are.
+    static void append_value_name(text_buffer& out, std::string_view name) {
+        if (name.find_first_of(" \"") == name.npos) return impl::append_escaped(out, name, '=');
+        out += '"';
+        impl::append_escaped(out, name, '"');
+        out += '"';
     }
     // Puts a value other than a character to `at`, with room for `scalar_room`; returns its end.
     [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {
@@ -280,7 +289,9 @@ private:
         colour(out, "\x1b[31m");
         out += "-- ";
         if (!damaged || loss.count != 0) {
-            impl::append(out, loss.count, loss.count == 1 ? " record lost: " : " records lost: ");
+            impl::append(out, loss.count, loss.count == 1 ? " record lost" : " records lost");
+            if (loss.lane == nullptr && !damaged) out += " in no listed lane, at an unknown time";
+            out += ": ";
         }
         out += to_string(loss.cause);
         if (damaged) impl::append(out, " at offset ", loss.offset);

@@ -432,8 +432,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
             "column 24: a shift by all 32 bits or more is undefined in C");
     refuses("@@a:b:c { capture(08); }", "column 19: no octal number, which begins with 0");
     refuses("@@a:b:c { capture(10lul); }",
-            "column 21: 'lul' is no unit: there are ns, us, ms, s, min and h (a name begins with a "
-            "letter)");
+            "column 21: 'lul' is no unit: there are fs, ps, ns, us, ms, s, min, h and d (a name "
+            "begins with a letter)");
     refuses("@@a:b:c { capture((size_of_all) - 1); }",
             "column 20: 'size_of_all' is a type: a cast is (size_of_all)(VALUE)");
     refuses("@@a:b:c { capture((no_such)1); }", "column 20: there is no type 'no_such'");

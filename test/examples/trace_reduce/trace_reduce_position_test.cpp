@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(ranges_limit_every_way_of_reading) {
     BOOST_TEST(shown(with({"--to", "+15s", "--backward", "--limit", "2"})) == "4 3 ");
     BOOST_TEST(shown(with({"--from", "+12s", "--limit", "2"})) == "2 3 ");
     BOOST_TEST(shown(with({"--from", "+12s", "--to", "+16s", "--thread", "11"})) == "2 4 ");
-    BOOST_TEST(shown(with({"--from", "+12s", "--event", "other"})).empty());
+    BOOST_TEST(shown(with({"--from", "+12s", "--where", "event == \"other\""})).empty());
     BOOST_TEST(
         has(with({"--from", "+12s", "--to", "+15s", "--stats"}), "  records   3, 48 bytes\n"));
     BOOST_TEST(shown(with({"--from", "-1s", "--follow", "--until-closed"})) == "8 9 ");

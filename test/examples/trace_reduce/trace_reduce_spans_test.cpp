@@ -256,9 +256,17 @@ BOOST_AUTO_TEST_CASE(threads_are_chosen_by_id_name_or_glob) {
     BOOST_TEST(shown({"--thread", "reader"}).times() == reader);
     BOOST_TEST(shown({"--thread", "wor*", "--event", "tick"}).times() == "2100 ");
     BOOST_TEST(shown({"--thread", "worker ?"}).times() == "2000 2100 2500 2600 ");
-    BOOST_TEST(shown({"--thread", "nobody", "--thread", "12"}).times() == "2000 2100 2500 2600 ");
     BOOST_TEST(shown({"--thread", "w*", "--where", "ticks < 2200 or id == 1"}).times() == "2100 ");
-    BOOST_TEST(shown({"--thread", "a\"b\\c"}).times() == "");
+    const scratch_file file;
+    spans().save(file.path());
+    const auto one = run_trace_reduce({"--thread", "nobody", "--thread", "12", file.path()});
+    const auto other = run_trace_reduce({"--thread", "12", file.path()});
+    BOOST_TEST(one.status == 0);
+    BOOST_TEST(one.output == other.output);
+    BOOST_TEST(one.errors.find("--thread nobody: no listed thread") != std::string::npos);
+    const auto none = run_trace_reduce({"--thread", "a\"b\\c", file.path()});
+    BOOST_TEST(none.status == 0);
+    BOOST_TEST(none.output == "");
 }
 
 /// A record at 5 s, 3 s and 1.5 s before 1970.

@@ -344,10 +344,32 @@ BOOST_AUTO_TEST_CASE(durations_are_exact_and_show_their_unit) {
     same(lines(trace), {"lasted n=9223372036854775807ns t=-2[1/3]s f=1.5s p=1250ps h=25h all=[1us "
                         "2us] row=[1min 90min]"});
     // Of the first, the greatest that a condition can name.
-    for (const char* holds :
-         {"n > 9223372036854775us", "t < 0", "t > -667ms", "t < -666ms", "f == 1500ms", "f > 1.4s",
-          "p > 1ns", "p < 2ns", "h == 25h", "h > 1499min", "all[1] == 2us", "all[0] < 1001ns",
-          "row[1] >= 1.5h", "h - 1h == 24h", "h in {1h..2h, 24h..25h}", "p * 4 == 5ns", "n > h"}) {
+    for (const char* holds : {"n > 9223372036854775us",
+                              "t < 0",
+                              "t > -667ms",
+                              "t < -666ms",
+                              "f == 1500ms",
+                              "f > 1.4s",
+                              "p > 1ns",
+                              "p < 2ns",
+                              "h == 25h",
+                              "h > 1499min",
+                              "all[1] == 2us",
+                              "all[0] < 1001ns",
+                              "row[1] >= 1.5h",
+                              "h - 1h == 24h",
+                              "h in {1h..2h, 24h..25h}",
+                              "p * 4 == 5ns",
+                              "n > h",
+                              "p == 1250ps",
+                              "p == 1.25ns",
+                              "p > 1249999fs",
+                              "p < 1250001fs",
+                              "t == -2[1/3]s",
+                              "t < -1[1/3]s",
+                              "h > 1d",
+                              "h < 1.5d",
+                              "f < 2[1]s"}) {
         BOOST_TEST(chosen(trace, holds).size() == 1U, holds);
         BOOST_TEST(chosen(trace, std::string("not (") + holds + ")").empty(), holds);
     }
