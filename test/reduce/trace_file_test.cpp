@@ -418,7 +418,7 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_and_others_are_numb
         lines.push_back(each.substr(from, each.size() - 1 - from));
     }
     const std::vector<std::string> wanted{
-        R"(order side=buy level=cold wide=most two=[buy sell] some=[least 5] hard=a\="b,\x1b\xff)",
+        R"(order side=buy level=cold wide=most two=[buy sell] some=[least 5] hard="a=\"b,\x1b\xff")",
         "order side=sell level=warm wide=0 two=[sell 7] some=[one] hard=3",
         "order side=7 level=0 wide=1 two=[9 9] some=[] hard=3",
         "other side=buy",

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_set_is_told_of_files_that_are_loaded_later_too)
     BOOST_TEST(traced.out.find(alone.out) != std::string::npos, traced.out);
     BOOST_TEST(traced.out.find("count()\n  1000\n") != std::string::npos, traced.out);
     BOOST_TEST(traced.err.find("'up_ref' is left out: ") != std::string::npos, traced.err);
-    BOOST_TEST(traced.err.find("1 points") != std::string::npos, traced.err);
+    BOOST_TEST(traced.err.find("1 point\n") != std::string::npos, traced.err);
 }
 
 BOOST_AUTO_TEST_CASE(thousands_of_points_are_set_and_each_call_is_counted) {

@@ -445,8 +445,8 @@ BOOST_AUTO_TEST_CASE(stacks_through_libraries_that_come_and_go_are_whole_and_oth
                     BOOST_TEST(line.ends_with(" <without+0xb>]"), line);
             }
             BOOST_TEST(whole == 6U);
-            BOOST_TEST(made.err.find("1 stacks are cut") != std::string::npos);
-            BOOST_TEST(made.err.find("1 stacks end at code whose") != std::string::npos);
+            BOOST_TEST(made.err.find("1 stack is cut") != std::string::npos);
+            BOOST_TEST(made.err.find("1 stack ends at code whose") != std::string::npos);
         }
     }
 }

@@ -45,10 +45,9 @@ struct as_field;
 template <class E>
 struct names_of;
 
-/// Customisation point: the members of a structure that are recorded. Derive from `members`.
+/// Customisation point: the recorded members of a structure; it derives from `members`.
 template <class T>
 struct members_of;
-// Compilers quote this line to users who lack the header.
 template <auto... Members>
 struct members;  // include <trace_ring/record/event/members.hpp>
 
