@@ -12,13 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <numeric>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <boost/spirit/home/x3.hpp>
+
+#include <trace_ring/reduce/tables/duration_unit.hpp>
 
 #include "expected.hpp"
 
@@ -56,53 +58,30 @@ struct as_in_c;
 
 // --- What tokens mean ----------------------------------------------------------------------------
 
-/// A unit of durations: `ns` nanoseconds, divided by `over`.
-struct unit {
-    std::uint64_t ns = 0;  ///< 0: there is no such unit
-    std::uint64_t over = 1;
-};
+using trace_ring::reduce::duration_unit;
 
-/// A unit in seconds without a name, as text shows it: [1/3]s or [5]s.
-[[nodiscard]] unit unit_of_ratio(std::string_view text) {
-    unit found;
-    if (!text.starts_with('[') || !text.ends_with("]s")) return found;
+/// The units that text shows: by name, or in seconds, as [1/3]s or [5]s.
+[[nodiscard]] std::optional<duration_unit> unit_of(std::string_view text) {
+    for (const auto& each : duration_unit::with_names) {
+        if (each.name == text) return duration_unit::of(each.num, each.den);
+    }
+    if (!text.starts_with('[') || !text.ends_with("]s")) return std::nullopt;
     const char* const end = text.data() + text.size() - 2;
     std::uint64_t seconds = 0;
+    std::uint64_t over = 1;
     auto [at, error] = std::from_chars(text.data() + 1, end, seconds);
     if (error == std::errc{} && at != end && *at == '/') {
-        error = std::from_chars(at + 1, end, found.over).ec;
+        error = std::from_chars(at + 1, end, over).ec;
     }
-    constexpr std::uint64_t second = 1'000'000'000;
-    if (error != std::errc{} || found.over == 0) return {};
-    const std::uint64_t share = std::gcd(second, found.over);
-    if (seconds > INT64_MAX / (second / share)) return {};
-    found.ns = seconds * (second / share);
-    found.over /= share;
-    return found;
-}
-
-/// The units that text shows (reduce/tables/duration_unit.hpp).
-[[nodiscard]] unit unit_of(std::string_view name) {
-    struct named {
-        std::string_view name;
-        unit value;
-    };
-    constexpr named units[] = {
-        {"fs", {1, 1'000'000}},    {"ps", {1, 1'000}},         {"ns", {1}},
-        {"us", {1'000}},           {"ms", {1'000'000}},        {"s", {1'000'000'000}},
-        {"min", {60'000'000'000}}, {"h", {3'600'000'000'000}}, {"d", {86'400'000'000'000}}};
-    for (const auto& each : units) {
-        if (each.name == name) return each.value;
-    }
-    return unit_of_ratio(name);
+    return error == std::errc{} ? duration_unit::of(seconds, over) : std::nullopt;
 }
 
 /// The same operations make nanoseconds of a field's value, so equal durations compare as equal.
-[[nodiscard]] number nanoseconds(const number& value, const unit& in) {
-    number all = value * number::of(in.ns);
+[[nodiscard]] number nanoseconds(const number& value, const duration_unit& in) {
+    number all = value * number::of(in.times);
     if (value.floating()) {
         // 0.1us is 100 ns, although no double is 0.1.
-        if (in.over == 1 && in.ns != 1) {
+        if (in.over == 1 && in.times != 1) {
             const double rounded = std::round(all.real());
             return rounded < 0x1p64 ? number::of(static_cast<std::uint64_t>(rounded)) : all;
         }
@@ -114,8 +93,8 @@ struct unit {
 
 [[nodiscard]] expression duration_of(const number& value, std::string_view token,
                                      std::string_view text) {
-    const unit in = unit_of(text);
-    if (in.ns == 0) {
+    const auto in = unit_of(text);
+    if (!in) {
         throw fault{text.data(), text.size(),
                     "'" + std::string(text) +
                         "' is no unit: there are fs, ps, ns, us, ms, s, min, h and d (a name "
@@ -123,9 +102,9 @@ struct unit {
     }
     expression made;
     made.what = form::duration;
-    made.value = nanoseconds(value, in);
+    made.value = nanoseconds(value, *in);
     // Before the division: a greater number stopped at the limit of 64 bits.
-    const bool stopped = value * number::of(in.ns) == number::of(UINT64_MAX);
+    const bool stopped = value * number::of(in->times) == number::of(UINT64_MAX);
     if (stopped || made.value > number::of(static_cast<std::uint64_t>(INT64_MAX))) {
         throw fault{token.data(), token.size(), "a duration beyond 292 years"};
     }

@@ -25,6 +25,20 @@ struct duration_unit {
     std::uint64_t over = 1;
     std::string suffix{};  ///< "ms"; as std::format writes it if it has no name: "[1/3]s"
 
+    struct named {
+        const char* name;
+        std::uint64_t num, den;  ///< seconds, reduced
+    };
+    static constexpr named with_names[] = {{"ns", 1, 1'000'000'000},
+                                           {"us", 1, 1'000'000},
+                                           {"ms", 1, 1'000},
+                                           {"s", 1, 1},
+                                           {"min", 60, 1},
+                                           {"h", 3600, 1},
+                                           {"d", 86400, 1},
+                                           {"ps", 1, 1'000'000'000'000},
+                                           {"fs", 1, 1'000'000'000'000'000}};
+
     /// Nothing if there is no such unit: it is zero, or one count is more than 292 years.
     [[nodiscard]] static std::optional<duration_unit> of(std::uint64_t num, std::uint64_t den) {
         if (num == 0 || den == 0) return std::nullopt;
@@ -43,20 +57,7 @@ struct duration_unit {
 
 private:
     [[nodiscard]] std::string name() const {
-        struct named {
-            const char* name;
-            std::uint64_t num, den;
-        };
-        constexpr named all[] = {{"ns", 1, 1'000'000'000},
-                                 {"us", 1, 1'000'000},
-                                 {"ms", 1, 1'000},
-                                 {"s", 1, 1},
-                                 {"min", 60, 1},
-                                 {"h", 3600, 1},
-                                 {"d", 86400, 1},
-                                 {"ps", 1, 1'000'000'000'000},
-                                 {"fs", 1, 1'000'000'000'000'000}};
-        for (const named& each : all) {
+        for (const named& each : with_names) {
             if (each.num == num && each.den == den) return each.name;
         }
         std::string out = "[" + std::to_string(num);
