@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
@@ -41,16 +42,18 @@ template <std::size_t N>
 /// records or loses one record each nanosecond reaches this one after 52 days.
 inline constexpr std::uint64_t most_records = std::uint64_t{1} << 52;
 
-/// A count of records in a copied table. If it is not plausible: 0, and `note` is called with it
-/// and the sentence that says so.
+/// A count of records in a copied table. If it is not plausible: 0, and `note(count, which)` is
+/// called.
 template <class Note>
 [[nodiscard]] std::uint64_t believed(const shared_atomic<std::uint64_t>& count,
-                                     const std::string& whose, std::string_view which,
-                                     const Note& note) {
+                                     std::string_view which, const Note& note) {
     const std::uint64_t records = count.load(relaxed);  // relaxed: a copy
     if (records <= most_records) return records;
-    note(count, whose + ": the count of " + std::string(which) + " records is not plausible");
+    note(count, which);
     return 0;
+}
+[[nodiscard]] inline std::string not_plausible(std::string whose, std::string_view which) {
+    return std::move(whose) + ": the count of " + std::string(which) + " records is not plausible";
 }
 
 /// The losses that a writer counts; `note` as above.
@@ -59,10 +62,10 @@ template <class Note>
                                     const shared_atomic<std::uint64_t>& too_long,
                                     const shared_atomic<std::uint64_t>& nested,
                                     const shared_atomic<std::uint64_t>& abandoned,
-                                    const std::string& whose, const Note& note) {
+                                    const Note& note) {
     loss_counts out;
     const auto add = [&](loss_cause cause, const shared_atomic<std::uint64_t>& count) {
-        out.add(cause, believed(count, whose, to_string(cause), note));
+        out.add(cause, believed(count, to_string(cause), note));
     };
     add(loss_cause::refused, refused);
     add(loss_cause::too_long, too_long);
@@ -210,7 +213,8 @@ struct lane_info {
                 const std::vector<process_info>& processes, const Note& note) {
         const auto all = table.first();
         const layout::lane_entry& from = all[i];
-        const layout::lane_entry& later = table.again()[i];
+        const auto again = table.again();
+        const layout::lane_entry& later = again[i];
         // relaxed: a copy
         const auto get = [](const auto& shared) { return shared.load(relaxed); };
         row = i;
@@ -237,17 +241,16 @@ struct lane_info {
         adopted = get(from.adopted);
         cpu.reset();
         if (get(from.cpu) != 0) cpu = get(from.cpu) - 1;
-        const std::string whose = "lane " + std::to_string(number);
-        written = believed(later.written, whose, "written",
-                           [&](const auto& count, const std::string& what) {
-                               note(table.again().offset(count), what);
-                           });
+        const auto doubt_in = [&](const auto& list) {
+            return [&note, &list, this](const auto& count, std::string_view which) {
+                note(list.offset(count), not_plausible("lane " + std::to_string(number), which));
+            };
+        };
+        written = believed(later.written, "written", doubt_in(again));
         claimed = get(later.newest);
         // A lane whose entry is being given to another does not say what sessions consumed.
         if (get(later.drained) != layout::taken_from_sessions) drained = get(later.drained);
-        lost = losses_of(
-            from.refused, from.too_long, from.nested, from.abandoned, whose,
-            [&](const auto& count, const std::string& what) { note(all.offset(count), what); });
+        lost = losses_of(from.refused, from.too_long, from.nested, from.abandoned, doubt_in(all));
         name = text_of(from.name);
     }
 };
@@ -279,18 +282,24 @@ struct ring_info {
         ring_info ring;
         ring.cursor = get(copy.cursor);
         ring.capacity = get(copy.capacity);
-        ring.refused_without_lane = believed(copy.refused_without_lane, "records without a lane",
-                                             to_string(loss_cause::refused), note);
+        const auto doubt = [&note](const char* whose) {
+            return [&note, whose](const auto& count, std::string_view which) {
+                note(count, not_plausible(whose, which));
+            };
+        };
+        const auto folded = doubt("lanes that were given to others");
+        ring.refused_without_lane =
+            believed(copy.refused_without_lane, to_string(loss_cause::refused),
+                     doubt("records without a lane"));
         ring.types_without_room = get(copy.types_without_room);
         ring.folded_lanes = get(copy.folded_lanes);
-        const std::string folded = "lanes that were given to others";
-        ring.folded_written = believed(copy.folded_written, folded, "written", note);
+        ring.folded_written = believed(copy.folded_written, "written", folded);
         // Negative for the moment between a session's count and the lane's.
         const std::uint64_t undrained = get(copy.undrained);
         const bool negative = static_cast<std::int64_t>(undrained) < 0;
         ring.folded_undrained = negative ? 0 : (std::min)(undrained, ring.folded_written);
         ring.folded_lost = losses_of(copy.folded_refused, copy.folded_too_long, copy.folded_nested,
-                                     copy.folded_abandoned, folded, note);
+                                     copy.folded_abandoned, folded);
         ring.ended_elsewhere = get(copy.ended_elsewhere) != 0;
         ring.several = get(copy.quotas[0].sub_buffers) != 0;
         ring.writers[0] = get(copy.writers);
