@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdint>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -75,13 +76,13 @@ CLI::Validator one_of(std::vector<std::pair<std::string, Value>> known) {
 void choose_threads(const std::vector<std::string>& threads, options& into) {
     std::string any;
     bool named = false;
-    into.asked_threads = threads;
     for (const auto& each : threads) {
         std::uint32_t id = 0;
         const char* const end = each.data() + each.size();
         const auto [stop, fault] = std::from_chars(each.data(), end, id);
         const bool is_id = fault == std::errc() && stop == end;
         if (each.empty()) throw CLI::ValidationError("--thread", "an empty name");
+        into.asked_threads.push_back({each, is_id ? std::optional(id) : std::nullopt});
         if (is_id) into.threads.push_back(id);
         named = named || !is_id;
         if (!any.empty()) any += " or ";

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,15 +42,21 @@ inline constexpr format_facts known_formats[] = {
 };
 enum class colouring { automatic, always, never };
 
+/// A value of --thread.
+struct thread_choice {
+    std::string text;
+    std::optional<std::uint32_t> id;  ///< nothing: the text is a glob for names
+};
+
 struct options {
     std::vector<std::string> files;
     bool backward = false;
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     std::vector<std::string> events;
     std::vector<std::uint32_t> threads;
-    std::vector<std::string> asked_threads;  ///< the ids and globs of --thread, as given
-    std::string where;                       ///< what records must be like; empty: anything
-    std::string from;                        ///< parse_when; empty: from the beginning
+    std::vector<thread_choice> asked_threads;
+    std::string where;  ///< what records must be like; empty: anything
+    std::string from;   ///< parse_when; empty: from the beginning
     std::string to;
     std::vector<std::string> offsets;  ///< FILE=SECONDS
     std::vector<std::string> matches;  ///< EVENT.FIELD[,EVENT.FIELD]

@@ -8,7 +8,6 @@
 /// that no counted event has is an error.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,7 +15,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <trace_ring/glob.hpp>
@@ -38,12 +36,12 @@ public:
 
     /// Throws std::runtime_error if statistics are asked of a field that no counted event has.
     void check_fields() const {
-        const names known = counted_fields();
-        // No event is counted: that is reported as a warning.
-        if (!wanted_.statistics || !known.counts) return;
         const auto& measures = wanted_.measures;
-        if (const std::string_view field = measures.by_field();
-            !field.empty() && !known.fields.contains(field)) {
+        const std::string_view field = measures.by_field();
+        if (!wanted_.statistics || (field.empty() && measures.histograms.empty())) return;
+        const names known = counted_fields();
+        if (!known.counts) return;  // no event is counted: that is reported as a warning
+        if (!field.empty() && !known.fields.contains(field)) {
             names all = known;
             for (const auto other : measure::question::groupings) all.fields.emplace(other);
             throw std::runtime_error("--by " + measures.by + ": no counted event has a field '" +
@@ -61,6 +59,7 @@ public:
     }
     /// Before reading.
     void warn_of_events() const {
+        if (wanted_.events.empty()) return;
         set all;
         for (const auto& each : from_) {
             for (const auto& type : each->file().event_types()) all.insert(type.name);
@@ -76,6 +75,7 @@ public:
     /// that other threads adopted, or whose table entries were given to others. `none`: no record
     /// was shown.
     void warn_of_threads(bool none) const {
+        if (wanted_.asked_threads.empty()) return;
         set all;
         std::set<std::uint32_t> ids;
         bool complete = true;
@@ -91,14 +91,10 @@ public:
         }
         if (!complete && !none) return;
         for (const auto& each : wanted_.asked_threads) {
-            std::uint32_t id = 0;
-            const char* const end = each.data() + each.size();
-            const auto [stop, fault] = std::from_chars(each.data(), end, id);
-            const bool is_id = fault == std::errc() && stop == end;
-            if (is_id ? ids.contains(id) : matches_any(each, all)) continue;
-            complaints::note("--thread " + each + ": no listed thread has this " +
-                             (is_id ? "id" : "name") + yet() +
-                             (is_id ? std::string() : near(each, all)));
+            if (each.id ? ids.contains(*each.id) : matches_any(each.text, all)) continue;
+            complaints::note("--thread " + each.text + ": no listed thread has this " +
+                             (each.id ? "id" : "name") + yet() +
+                             (each.id ? std::string() : near(each.text, all)));
         }
     }
 
