@@ -20,6 +20,8 @@
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
+#include "../counted.hpp"
+
 namespace trace_reduce {
 
 /// Someone wants an end.
@@ -43,8 +45,7 @@ public:
         shown_ = true;
         std::fprintf(stderr, "\rtrace-reduce: ");
         if (part) std::fprintf(stderr, "%3.0f%%, ", 100 * std::clamp(*part, 0.0, 1.0));
-        std::fprintf(stderr, "%llu %s, %.0f/s\x1b[K", static_cast<unsigned long long>(records),
-                     records == 1 ? "record" : "records",
+        std::fprintf(stderr, "%s, %.0f/s\x1b[K", counted(records, "record", "records").c_str(),
                      static_cast<double>(records) / static_cast<double>(now - begin_));
     }
 

@@ -14,6 +14,7 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "../counted.hpp"
 #include "measure/measures.hpp"
 #include "measure/pass.hpp"
 #include "unfinished.hpp"
@@ -142,8 +143,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         out += '\n';
     }
     if (sum.damages != 0)
-        print(out, "  damaged   in %llu %s\n", wide(sum.damages),
-              sum.damages == 1 ? "place" : "places");
+        print(out, "  damaged   in %s\n", counted(sum.damages, "place", "places").c_str());
     if (sum.records != 0) {
         const double seconds = sum.seconds(time);
         if (time.known()) {
@@ -163,14 +163,12 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     }
     print(out, "  clock     %s", clock_name(file.about().clock()));
     if (time.known()) {
-        print(out, ", %.6f GHz, %zu %s, within %.0f ns", 1 / time.ns_per_tick(),
-              time.snapshots().size(), time.snapshots().size() == 1 ? "reading" : "readings",
+        print(out, ", %.6f GHz, %s, within %.0f ns", 1 / time.ns_per_tick(),
+              counted(time.snapshots().size(), "reading", "readings").c_str(),
               time.uncertainty_ns());
     }
     if (!time.consistent()) out += ", which contradict each other: the clock jumped";
-    if (sum.clock_jumps != 0) {
-        print(out, ", %llu %s", wide(sum.clock_jumps), sum.clock_jumps == 1 ? "jump" : "jumps");
-    }
+    if (sum.clock_jumps != 0) out += ", " + counted(sum.clock_jumps, "jump", "jumps");
     out += "\n\n         count         records           bytes  share           total  event\n";
     for (const auto& event : sum.events) {
         print(out, "%14llu  %14llu  %14llu  %4.1f%%  ", wide(count_of(event, measured)),

@@ -27,6 +27,8 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/source.hpp>
 
+#include "../../counted.hpp"
+
 namespace trace_reduce {
 
 namespace reduce = trace_ring::reduce;
@@ -228,9 +230,9 @@ private:
             }
         }
         if (missing != 0) {
-            note_damage(missing_at, "the core is cut short: " + std::to_string(missing) +
-                                        (missing == 1 ? " byte of memory is missing"
-                                                      : " bytes of memory are missing") +
+            note_damage(missing_at, "the core is cut short: " +
+                                        counted(missing, "byte of memory is missing",
+                                                "bytes of memory are missing") +
                                         ", the first of this segment");
         }
         separate(&core_segment::address, &core_segment::bytes, "memory that overlaps other memory");

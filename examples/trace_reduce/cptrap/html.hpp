@@ -22,6 +22,7 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
+#include "../../counted.hpp"
 #include "ebcdic.hpp"
 #include "names.hpp"
 #include "notation.hpp"
@@ -139,15 +140,11 @@ public:
         } else {
             out += "<td colspan=\"8\">";
             const std::uint64_t count = lost ? lost->count : item.bytes.size();
-            exporter::impl::append_number(out, count);
-            if (lost) {
-                out += count == 1 ? " record lost: " : " records lost: ";
-            } else if (item.what == kind::torn) {
-                out +=
-                    count == 1 ? " byte of a record is there: " : " bytes of a record are there: ";
-            } else {
-                out += count == 1 ? " byte unreadable: " : " bytes unreadable: ";
-            }
+            out += lost ? counted(count, "record lost", "records lost")
+                   : item.what == kind::torn
+                       ? counted(count, "byte of a record is there", "bytes of a record are there")
+                       : counted(count, "byte unreadable", "bytes unreadable");
+            out += ": ";
             escaped(out, lost ? to_string(lost->cause) : item.cause());
             out += "</td>";
         }

@@ -30,6 +30,7 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
+#include "../../counted.hpp"
 #include "ebcdic.hpp"
 #include "names.hpp"
 #include "notation.hpp"
@@ -60,8 +61,7 @@ public:
         if (item.what == kind::record) {
             if (const auto lost = item.record.lost()) {
                 out += "-- ";
-                exporter::impl::append_number(out, lost->count);
-                out += lost->count == 1 ? " record lost: " : " records lost: ";
+                out += counted(lost->count, "record lost", "records lost") + ": ";
                 out += to_string(lost->cause);
                 out += '\n';
             } else {
@@ -74,13 +74,11 @@ public:
             out += item.cause();
             if (!item.bytes.empty()) {
                 out += "; ";
-                exporter::impl::append_number(out, item.bytes.size());
-                out += item.bytes.size() == 1 ? " byte of a record is there"
-                                              : " bytes of a record are there";
+                out += counted(item.bytes.size(), "byte of a record is there",
+                               "bytes of a record are there");
             }
         } else {
-            exporter::impl::append_number(out, item.bytes.size());
-            out += item.bytes.size() == 1 ? " byte unreadable: " : " bytes unreadable: ";
+            out += counted(item.bytes.size(), "byte unreadable", "bytes unreadable") + ": ";
             out += item.cause();
             if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
                 out += " (";

@@ -20,6 +20,7 @@
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
+#include "../../counted.hpp"
 #include "histogram.hpp"
 #include "measures.hpp"
 #include "pass.hpp"
@@ -272,8 +273,7 @@ private:
         }
         const unlisted_groups others(all, what_.rows);
         if (others.records != 0) {
-            add(all.exact() ? "(" + std::to_string(all.size() - top.size()) +
-                                  (all.size() - top.size() == 1 ? " other)" : " others)")
+            add(all.exact() ? "(" + counted(all.size() - top.size(), "other", "others") + ")"
                             : "(all others)",
                 others.records, others.bytes);
         }
@@ -281,8 +281,7 @@ private:
         table(rows, "");
         if (!all.exact()) {
             out_ += "more different values than are kept: what is shown may be ";
-            out_ += std::to_string(missed);
-            out_ += missed == 1 ? " record too low\n" : " records too low\n";
+            out_ += counted(missed, "record", "records") + " too low\n";
         }
         if (!what_.fields) return;
         for (const auto& each : top) {

@@ -18,6 +18,7 @@
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
+#include "../../counted.hpp"
 #include "../inputs.hpp"
 #include "../options.hpp"
 #include "clock_offset.hpp"
@@ -133,10 +134,10 @@ private:
             ambiguous += all.emplace_back(each->file(), rules).ambiguous();
         }
         if (ambiguous != 0) {
-            std::fprintf(stderr, "trace-reduce: --match: %llu %s left out\n",
-                         static_cast<unsigned long long>(ambiguous),
-                         ambiguous == 1 ? "value that is there more than once was"
-                                        : "values that are there more than once were");
+            std::fprintf(stderr, "trace-reduce: --match: %s left out\n",
+                         counted(ambiguous, "value that is there more than once was",
+                                 "values that are there more than once were")
+                             .c_str());
         }
         // The first file's clock is the reference, and the clocks of files with a given offset. The
         // others follow one after the other, each by the most certain of the known clocks.
@@ -192,9 +193,8 @@ private:
     [[nodiscard]] bool place(const best_pair& best, std::vector<std::uint64_t>& off,
                              std::vector<std::int64_t>& shift) {
         const auto& found = *best.offset;
-        const std::string pairs =
-            std::to_string(found.forth()) + (found.forth() == 1 ? " record" : " records") +
-            " sent there and " + std::to_string(found.back()) + " received from there";
+        const std::string pairs = counted(found.forth(), "record", "records") + " sent there and " +
+                                  std::to_string(found.back()) + " received from there";
         const std::string& by = name(best.by);
         if (found.state() == verdict::contradictory) {
             complain_.system(name(best.to) + ": --match: its clock is at most " +

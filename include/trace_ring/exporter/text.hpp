@@ -229,9 +229,8 @@ private:
     template <class Behind>
     static void append_value(text_buffer& out, const reduce::field_value& value, Behind&& behind) {
         if (value.is_text()) {
-            out += '"';
-            impl::append_escaped(out, value.text(), '"');
-            out += value.cut() ? "\"..." : "\"";
+            append_quoted(out, value.text());
+            if (value.cut()) out += "...";
             return;
         }
         if (value.form() == field_form::scalar) return append_scalar(out, value);
@@ -254,16 +253,16 @@ private:
             return;
         }
         if (const std::string_view name = value.name(); !name.empty()) {
-            return append_value_name(out, name);
+            // A name that could be read as several values, or as a text, is quoted like one.
+            if (name.find_first_of(" \"") != name.npos) return append_quoted(out, name);
+            return impl::append_escaped(out, name, '=');
         }
         out.end_at(put_scalar(out.room(scalar_room), value));
         if (value.unit() != nullptr) out += value.unit()->suffix;
     }
-    /// A name that could be read as several values, or as a string, is quoted as strings are.
-    static void append_value_name(text_buffer& out, std::string_view name) {
-        if (name.find_first_of(" \"") == name.npos) return impl::append_escaped(out, name, '=');
+    static void append_quoted(text_buffer& out, std::string_view text) {
         out += '"';
-        impl::append_escaped(out, name, '"');
+        impl::append_escaped(out, text, '"');
         out += '"';
     }
     // Puts a value other than a character to `at`, with room for `scalar_room`; returns its end.
