@@ -19,7 +19,7 @@ namespace trace_ring::inline v1 {
 enum class loss_cause : std::uint8_t {
     overwritten,  ///< replaced by newer records, whether it was read or not
     overrun,      ///< replaced while, or just before, this reader copied it
-    refused,      ///< no room, and the `full` policy discards; or no lane, no sub-buffer to be had
+    refused,      ///< no room, and the `full` policy discards; or no lane or sub-buffer is free
     too_long,     ///< longer than a sub-buffer can hold
     nested,       ///< begun inside four records that were still open on the same thread
     abandoned,    ///< reserved and never committed by a writer that died or was stopped

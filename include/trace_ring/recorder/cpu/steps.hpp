@@ -220,7 +220,7 @@ private:
     [[nodiscard]] static next_step refuse(cpu_words& lane) noexcept {
         // relaxed, both: never changes, and a counter
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
-        entry.refused.fetch_add(1, relaxed);  // told in the next sub-buffer
+        entry.refused.fetch_add(1, relaxed);  // reported in the next sub-buffer
         return next_step::lost;
     }
     /// Draws the next position for this lane, unless another thread was faster.

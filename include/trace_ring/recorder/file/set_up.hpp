@@ -87,7 +87,8 @@ public:
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
     /// Waits for the next tick. A thread that takes another lane does so, since readers order equal
-    /// times by lane. Gives up if the clock stands still: 256 readings take over a microsecond.
+    /// times by lane. Gives up after 256 readings, which take over a microsecond: the clock may be
+    /// stopped.
     void await_tick() const noexcept {
         const std::uint64_t before = now();
         for (int i = 0; clock() != 0 && now() == before && i < 256; ++i) {
