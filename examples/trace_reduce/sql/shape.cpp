@@ -216,6 +216,7 @@ public:
 private:
     table_shape& into_;
     distinct_names names_;
+    std::vector<record_column> hidden_;
 };
 
 bool is_heap_trace(const trace_set& in) {
@@ -438,6 +439,7 @@ table_shape shape_of(const trace_set& in, table_kind kind, const std::string& ev
                                 {"file", "TEXT"}});
             break;
     }
+    columns.add_hidden();
     return made;
 }
 
