@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""The README's section on speed, from the last run.
+"""The pages' sections on speed, from the last run.
 
-    readme_speed.py REPORT.JSON [README]
+    readme_speed.py REPORT.JSON [PAGE...]
 
-Replaces the text between `<!-- speed:begin -->` and `<!-- speed:end -->` by one sentence and the
-tables. If the README has `<!-- speed-tables:begin -->` and `<!-- speed-tables:end -->`, the tables go
-between those. Without README, prints both. Omits what was not measured.
+Replaces the text between `<!-- speed:begin -->` and `<!-- speed:end -->` by one sentence, and the text
+between `<!-- speed-tables:begin -->` and `<!-- speed-tables:end -->` by the tables; each of the two must
+be in one of the pages. Without a page, prints both. Omits what was not measured.
 """
 import json
 import re
@@ -83,7 +83,7 @@ def tables(report):
 
 
 def main(arguments):
-    if len(arguments) not in (1, 2) or arguments[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in ("-h", "--help"):
         sys.exit(__doc__.strip())
     try:
         with open(arguments[0], encoding="utf-8") as file:
@@ -94,18 +94,20 @@ def main(arguments):
     if len(arguments) == 1:
         print(f"{text[SPEED]}\n\n{text[TABLES]}".lstrip())
         return
-    with open(arguments[1], encoding="utf-8") as file:
-        readme = file.read()
-    if begin(TABLES) not in readme:
-        text = {SPEED: f"{text[SPEED]}\n\n{text[TABLES]}".lstrip()}
+    pages = {}
+    for path in arguments[1:]:
+        with open(path, encoding="utf-8") as file:
+            pages[path] = file.read()
     for name, lines in text.items():
         pattern = re.escape(begin(name)) + r".*?" + re.escape(end(name))
-        if not re.search(pattern, readme, re.S):
-            sys.exit(f"readme_speed.py: {arguments[1]} has no {begin(name)} .. {end(name)}")
+        path = next((path for path, page in pages.items() if re.search(pattern, page, re.S)), None)
+        if path is None:
+            sys.exit(f"readme_speed.py: {', '.join(pages)}: no {begin(name)} .. {end(name)}")
         whole = f"{begin(name)}\n{lines}\n{end(name)}"
-        readme = re.sub(pattern, lambda _, whole=whole: whole, readme, flags=re.S)
-    with open(arguments[1], "w", encoding="utf-8") as file:
-        file.write(readme)
+        pages[path] = re.sub(pattern, lambda _, whole=whole: whole, pages[path], flags=re.S)
+    for path, page in pages.items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// Switches events of a running program on and off, pauses it, asks it for a snapshot: through the
-/// control page of its trace file, without its doing.
+/// Switches events of a running program on and off, pauses and resumes recording, and requests
+/// snapshots, by writing to the control page of the program's trace file.
 
 #include <cerrno>
 #include <chrono>
@@ -59,17 +59,22 @@ int main(int count, char** arguments) {
     double wait = 5;
 
     CLI::App app("Controls a program that records with trace_ring, through its trace file.");
+    app.name("trace-control");
     app.set_version_flag("--version", "trace-control " TRACE_RING_VERSION);
-    app.add_option("FILE", file, "the trace file, or /proc/PID/fd/N of a memory file")->required();
-    app.add_flag("--list", list, "list the event types and whether they are recorded");
-    app.add_option("--enable", on, "record the events whose names match this glob");
-    app.add_option("--disable", off, "do not record the events whose names match this glob");
-    auto* const pausing = app.add_flag("--pause", pause, "stop all recording into the file");
-    app.add_flag("--resume", resume, "resume recording")->excludes(pausing);
-    app.add_flag("--snapshot", wants_snapshot, "request a snapshot, and wait until it is complete");
-    app.add_option("--wait", wait, "seconds to wait for the snapshot")->capture_default_str();
+    app.add_option("FILE", file, "The trace file, or /proc/PID/fd/N of a memory file")->required();
+    app.add_flag("--list", list, "List the event types and whether they are recorded");
+    app.add_option("--enable", on, "Record the events whose names match this glob");
+    app.add_option("--disable", off, "Do not record the events whose names match this glob");
+    auto* const pausing = app.add_flag("--pause", pause, "Stop all recording into the file");
+    app.add_flag("--resume", resume, "Resume recording")->excludes(pausing);
+    app.add_flag("--snapshot", wants_snapshot, "Request a snapshot, and wait until it is complete");
+    app.add_option("--wait", wait, "Seconds to wait for the snapshot")->capture_default_str();
     app.add_flag("--trim", trim,
-                 "trim the file that a killed program has left to its contents; do nothing else");
+                 "Trim the file that a killed program has left to its contents; do nothing else");
+    app.footer(
+        "Exit status: 0; 2 if the file cannot be opened or is not a trace; 1 for anything else: "
+        "for\n"
+        "example, a glob matches no event, or a snapshot is not complete in time.");
     try {
         app.parse(count, arguments);
     } catch (const CLI::ParseError& error) {
@@ -110,7 +115,7 @@ int main(int count, char** arguments) {
                 std::printf("%-3s  %s\n", open ? "on" : "off", shown(name).c_str());
             });
         }
-        // What was changed stays so; but who asked did not hear of it.
+        // The change has been made, but the caller has not seen the report of it.
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
             throw std::system_error(errno, std::generic_category(), "standard output");
         return all_matched ? 0 : 1;

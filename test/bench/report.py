@@ -474,27 +474,28 @@ def check_readme(script, write):
                     {"id": "T4", "what": "", "figure": 1.09, "target": 1.03, "at_least": False,
                      "note": "the clock: 1.08, out of reach on this processor", "state": "short"}],
         "peers": []})
-    readme = write("README.md", "above\n<!-- speed:begin -->\nold\n<!-- speed:end -->\nbelow\n")
-    status, _, err = run(script, report, readme)
-    with open(readme, encoding="utf-8") as file:
-        text = file.read()
-    check("the README's section is replaced, and nothing else",
-          status == 0 and text.startswith("above\n<!-- speed:begin -->\nOne record") and
-          text.endswith("<!-- speed:end -->\nbelow\n") and "old" not in text, text + err)
-    check("it has what was measured", "| 1.04 | at most 1.05 |" in text, text)
-    check("and says nothing of what was not", "0.25" not in text, text)
-    check("but why a target is out of reach",
-          "| 1.09 (the clock: 1.08, out of reach on this processor) | at most 1.03 |" in text, text)
-    readme = write("README.md", "<!-- speed:begin -->\n<!-- speed:end -->\nbetween\n"
-                   "<!-- speed-tables:begin -->\nold\n<!-- speed-tables:end -->\n")
-    status, _, err = run(script, report, readme)
-    with open(readme, encoding="utf-8") as file:
-        sentence, tables = file.read().split("between")
-    check("its tables go where they have a place of their own",
-          status == 0 and "1.04 times" in sentence and "| 1.04 |" not in sentence and
-          "| 1.04 | at most 1.05 |" in tables and "old" not in tables, sentence + tables + err)
+    first = write("README.md", "above\n<!-- speed:begin -->\nold\n<!-- speed:end -->\nbelow\n")
+    second = write("bench.md", "<!-- speed-tables:begin -->\nold\n<!-- speed-tables:end -->\nbelow\n")
+    status, _, err = run(script, report, first, second)
+    with open(first, encoding="utf-8") as file:
+        sentence = file.read()
+    with open(second, encoding="utf-8") as file:
+        tables = file.read()
+    check("the pages' sections are replaced, and nothing else",
+          status == 0 and sentence.startswith("above\n<!-- speed:begin -->\nOne record") and
+          sentence.endswith("<!-- speed:end -->\nbelow\n") and tables.endswith("-->\nbelow\n") and
+          "old" not in sentence + tables, sentence + tables + err)
+    check("the sentence has the measured figure, and the tables are in the other page",
+          "1.04 times" in sentence and "| 1.04 |" not in sentence and
+          "| 1.04 | at most 1.05 |" in tables, sentence + tables)
+    check("what was not measured is omitted", "0.25" not in tables, tables)
+    check("a target out of reach has its reason",
+          "| 1.09 (the clock: 1.08, out of reach on this processor) | at most 1.03 |" in tables, tables)
+    status, _, err = run(script, report, first)
+    check("a section that is in no page is an error",
+          status == 1 and "no <!-- speed-tables:begin -->" in err, err)
     status, _, err = run(script, report, write("other.md", "no section\n"))
-    check("a README without the section is left alone", status == 1 and "has no" in err, err)
+    check("a page without the section is left alone", status == 1 and "no <!-- speed:begin" in err, err)
     status, _, err = run(script, write("bad.json", "[]"))
     check("a report that is none is an error", status == 1 and "bad.json" in err, err)
 

@@ -59,7 +59,7 @@ def headers(root):
     found = []
     for folder, _, names in os.walk(top):
         for name in names:
-            if name == "README.md":
+            if name.endswith(".md"):
                 continue
             path = os.path.join(folder, name)
             with open(path, encoding="utf-8") as file:

@@ -89,7 +89,7 @@ def user_texts(root):
     pages = [os.path.join(root, "README.md")]
     for top in ("include", "examples"):
         for folder, _, names in os.walk(os.path.join(root, top)):
-            pages += [os.path.join(folder, name) for name in names if name == "README.md"]
+            pages += [os.path.join(folder, name) for name in names if name.endswith(".md")]
     for page in pages:
         if os.path.exists(page):
             with open(page, encoding="utf-8") as file:

@@ -5,15 +5,16 @@
 
     proof.py table RUN LOG...       prints the table, by the lines in what the tests printed; RUN
                                     says of what run
-    proof.py readme TABLE README    puts a printed table where the README has its own
-    proof.py check ROOT             the README's promises are those that tests report, and the reverse
+    proof.py page TABLE PAGE        puts a printed table where the page has its own
+    proof.py check ROOT             the promises of test/README.md are those that tests report, and the
+                                    reverse
 
 A test reports with trace_ring_test::proof (proof.hpp), a script by printing the same line:
 
     proof: PROMISE: COUNT UNIT
 
 Counts of the same unit are added up, over the tests and over the builds. To add a promise: a line in
-PROMISES below, a test that reports it, and the table of a new run in the README.
+PROMISES below, a test that reports it, and the table of a new run in test/README.md.
 """
 import os
 import re
@@ -57,6 +58,7 @@ PROMISES = {
 LINE = re.compile(r"^proof: ([a-z0-9-]+): (\d+) ([^\n:|]+?)\s*$", re.MULTILINE)
 CALL = re.compile(r'\bproof\(\s*"([^"]*)"')  # a test's
 PRINTED = re.compile(r"proof: ([a-z0-9-]+): [{$]")  # a script's
+PAGE = "test/README.md"
 TABLE = ("<!-- proof:begin -->", "<!-- proof:end -->")
 
 
@@ -83,12 +85,12 @@ def table(builds, counts):
     yield f"Counted in one run of {builds}."
 
 
-def put(readme, text):
-    """The README with the table in its place."""
-    before, opening, rest = readme.partition(TABLE[0])
+def put(page, text):
+    """The page with the table in its place."""
+    before, opening, rest = page.partition(TABLE[0])
     _, closing, after = rest.partition(TABLE[1])
     if not opening or not closing:
-        raise ValueError(f"the README has no {TABLE[0]} with {TABLE[1]} behind it")
+        raise ValueError(f"the page has no {TABLE[0]} with {TABLE[1]} behind it")
     return f"{before}{opening}\n{text.strip()}\n{closing}{after}"
 
 
@@ -114,30 +116,30 @@ def reported(root):
 
 
 def check(root):
-    """What is wrong with the README's table."""
-    with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
-        readme = file.read()
-    opening, closing = readme.find(TABLE[0]), readme.find(TABLE[1])
+    """What is wrong with the table."""
+    with open(os.path.join(root, PAGE), encoding="utf-8") as file:
+        page = file.read()
+    opening, closing = page.find(TABLE[0]), page.find(TABLE[1])
     if opening < 0 or closing < opening:
-        return ["README.md: no table of promises"]
+        return [f"{PAGE}: no table of promises"]
     by_text = {f"{what} | {how}": promise for promise, (what, how) in PROMISES.items()}
     told, faults = set(), []
-    for row in re.findall(r"^\| (.*) \|$", readme[opening:closing], re.MULTILINE)[1:]:
+    for row in re.findall(r"^\| (.*) \|$", page[opening:closing], re.MULTILINE)[1:]:
         what, _, done = row.rpartition(" | ")
         if what not in by_text:
-            faults.append(f"README.md: no promise of the list: {what}")
+            faults.append(f"{PAGE}: no promise of the list: {what}")
         elif not re.fullmatch(r"\d[\d,]* [^|]+", done):
-            faults.append(f"README.md: {by_text[what]}: without a count")
+            faults.append(f"{PAGE}: {by_text[what]}: without a count")
         else:
             told.add(by_text[what])
     reports = reported(root)
     for promise in sorted(told - set(reports)):
-        faults.append(f"README.md: {promise}: no test reports it")
+        faults.append(f"{PAGE}: {promise}: no test reports it")
     for promise, path in sorted(reports.items()):
         if promise not in PROMISES:
             faults.append(f"{path}: {promise}: not in the list of promises")
         elif promise not in told:
-            faults.append(f"{path}: {promise}: the README's table does not have it: put a new run's there")
+            faults.append(f"{path}: {promise}: the table in {PAGE} does not have it: put a new run's there")
     print(f"{len(told)} promises, {len(faults)} faults")
     return faults
 
@@ -157,7 +159,7 @@ def main(arguments):
             for stranger in add_up(read(path), counts):
                 print(f"{path}: {stranger}: not in the list of promises", file=sys.stderr)
         print("\n".join(table(arguments[1], counts)))
-    elif arguments[0] == "readme":
+    elif arguments[0] == "page":
         text = put(read(arguments[2]), read(arguments[1]))
         with open(arguments[2], "w", encoding="utf-8") as file:
             file.write(text)
