@@ -16,8 +16,6 @@ vcpkg_cmake_configure(
         ${options}
         -DTRACE_RING_LIBIBERTY=OFF
         -DTRACE_RING_LLVM_CONFIG=OFF
-        -DCMAKE_INSTALL_BINDIR=tools/${PORT}
-        -DCMAKE_INSTALL_LIBDIR=tools
     MAYBE_UNUSED_VARIABLES
         TRACE_RING_LIBIBERTY
         TRACE_RING_LLVM_CONFIG
@@ -35,9 +33,17 @@ endforeach()
 
 vcpkg_cmake_config_fixup(PACKAGE_NAME trace_ring CONFIG_PATH share/cmake/trace_ring)
 if("tools" IN_LIST FEATURES)
-    # The file is one folder less deep now.
-    vcpkg_replace_string("${CURRENT_PACKAGES_DIR}/share/trace_ring/trace_ring-programs.cmake"
-        "/../../../" "/../../")
+    # A program looks for the modules that it loads next to itself as well.
+    set(tools "${CURRENT_PACKAGES_DIR}/tools/${PORT}")
+    file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/tools")
+    file(RENAME "${CURRENT_PACKAGES_DIR}/bin" "${tools}")
+    file(GLOB modules "${CURRENT_PACKAGES_DIR}/lib/trace_ring/*")
+    file(COPY ${modules} DESTINATION "${tools}")
+    file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib")
+    # CMAKE_CURRENT_LIST_DIR is one folder less deep than where CMake installed it.
+    set(targets "${CURRENT_PACKAGES_DIR}/share/trace_ring/trace_ring-programs.cmake")
+    vcpkg_replace_string("${targets}" "/../../../bin/" "/../../tools/${PORT}/")
+    vcpkg_replace_string("${targets}" "/../../../lib/trace_ring/" "/../../tools/${PORT}/")
 endif()
 file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/lib")
 file(RENAME "${CURRENT_PACKAGES_DIR}/share/pkgconfig" "${CURRENT_PACKAGES_DIR}/lib/pkgconfig")
