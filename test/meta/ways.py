@@ -296,6 +296,10 @@ def try_way(way, commands, folder, sources):
     if way.compiler not in commands:
         return None, f"no {way.compiler} here"
     command = [*commands[way.compiler], *way.flags, "-Werror"]
+    if way.compiler == NEWEST_CLANG and "-stdlib=libc++" in command:
+        at = command.index("-stdlib=libc++")
+        command[at:at + 1] = newest_libcxx()[1]
+        command += ["-Wno-unused-command-line-argument"]  # of the linker, where nothing is linked
     if "-m32" in way.flags:
         command += ["-idirafter", "/usr/include/x86_64-linux-gnu"]
     at = tempfile.mkdtemp(dir=folder)
@@ -357,6 +361,19 @@ REMOVED = """stat64 fstat64 lstat64 lseek64 pread64 preadv64 pwrite64 ftruncate6
     open64 off64_t flock64 rlimit64 getrlimit64 RLIM64_INFINITY F_GETLK64 F_SETLK64""".split()
 
 
+def newest_libcxx():
+    """The headers of the newest libc++, and what a compiler needs to link it: installed, or where .ci/install
+    unpacks it, next to another release."""
+    installed = "/usr/lib/llvm-19/include/c++/v1"
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/libc++-19/usr/lib")
+    unpacked = os.path.join(os.path.normpath(root), "llvm-19/include/c++/v1")
+    if os.path.isdir(installed) or not os.path.isdir(unpacked):
+        return installed, ["-stdlib=libc++"]
+    libraries = os.path.join(os.path.normpath(root), "llvm-19/lib")
+    return unpacked, ["-nostdinc++", "-isystem", unpacked, "-nostdlib++", f"-L{libraries}",
+                      f"-Wl,-rpath,{libraries}", "-lc++"]
+
+
 def check_musl(folder):
     """All headers with the C library musl, and nothing of glibc in reach."""
     compiler = shutil.which(NEWEST_CLANG)
@@ -366,7 +383,7 @@ def check_musl(folder):
         return 77
     own = subprocess.run([compiler, "-print-resource-dir"], text=True, check=True, capture_output=True)
     resources = own.stdout.strip()
-    libcxx = os.path.normpath(os.path.join(resources, "../../../include/c++/v1"))
+    libcxx, _ = newest_libcxx()
     with tempfile.TemporaryDirectory() as scratch:
         # The kernel's headers and Boost's, without their neighbours.
         for name, at in (("linux", "/usr/include/linux"), ("asm-generic", "/usr/include/asm-generic"),
