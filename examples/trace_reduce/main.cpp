@@ -20,6 +20,9 @@
 #include "kinds/traces.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#if defined(TRACE_REDUCE_SQL)
+#include "sql/query.hpp"
+#endif
 #include "where/select.hpp"
 
 namespace trace_reduce {
@@ -42,7 +45,13 @@ int run(const options& wanted) {
         const bool folder = wanted.format == output_format::ctf;
         output to(folder ? std::string() : wanted.output, wanted.files);
         const job on{wanted, to, complain, interrupted};
-        if (!wanted.das.empty()) {
+        if (!wanted.sql.empty()) {
+#if defined(TRACE_REDUCE_SQL)
+            query_traces(on);
+#else
+            complain.system("--sql: this program was built without SQLite");
+#endif
+        } else if (!wanted.das.empty()) {
             reduce_das_tables(on);
         } else if (!wanted.branches.empty()) {
             reduce_branches(on);

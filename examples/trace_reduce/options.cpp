@@ -138,6 +138,34 @@ void check_format(const options& wanted) {
     }
 }
 
+/// Of --sql: the query selects, so few other options have a meaning.
+void check_query(const CLI::App& app, options& into) {
+    for (const CLI::Option* each : app.get_options()) {
+        const std::string name = each->get_name();
+        const bool known = each->get_positional() || name == "--sql" || name == "--format" ||
+                           name == "--output" || name == "--colour,--color";
+        if (each->count() == 0 || known) continue;
+        throw CLI::ValidationError(name, "not with --sql, which selects by itself");
+    }
+    if (into.sql.find_first_not_of(" \t\n;") == into.sql.npos) {
+        throw CLI::ValidationError("--sql", "an empty query");
+    }
+    if (app.get_option("--format")->count() == 0) return;
+    switch (into.format) {
+        case output_format::text:
+            into.sql_format = query_format::table;
+            return;
+        case output_format::json:
+            into.sql_format = query_format::json;
+            return;
+        case output_format::csv:
+            into.sql_format = query_format::csv;
+            return;
+        default:
+            throw CLI::ValidationError("--format", "of --sql: text, json or csv");
+    }
+}
+
 }  // namespace
 
 bool parse(int argc, char** argv, options& into, int& status) {
@@ -343,6 +371,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
                        "numbers are hexadecimal")
             ->option_text("ADDRESS|word84[+PREFIX][@BASE]")
             ->check(das_storage::fault_of_place);
+    auto* sql =
+        app.add_option(
+               "--sql", into.sql,
+               "Print the answer to a question in SQL instead, as SQLite understands it: as a "
+               "table "
+               "on a terminal, otherwise as CSV; or as --format says: text, json or csv. The "
+               "tables "
+               "are records, spans, counters, flows, losses, events, fields, threads, processes, "
+               "clocks, and one for each event, in double quotes: \"order.sent\"; of heap traces "
+               "allocations, of address traces \"references\", of branch traces branches")
+            ->option_text("QUERY");
     auto* symbols =
         app.add_flag("--symbols", into.symbols,
                      "In text, name the functions and source lines of addresses: by the trace's "
@@ -398,12 +437,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
     symbols->excludes(follow)->excludes(browse)->excludes(statistics)->excludes(branches);
     retry->excludes(browse)->excludes(offset)->excludes(match);
     for (auto* each : {types, codes, pages, lengths}) each->excludes(branches);
+    sql->excludes(das)->excludes(branches)->excludes(browse)->excludes(statistics);
     app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
         return std::string("trace-reduce: ") + error.what() + " (see --help)\n";
     });
     try {
         app.parse(argc, argv);
+        if (*sql) {
+            check_query(app, into);
+            return true;
+        }
         check_format(into);
         choose_threads(threads, into);
         // An empty text is not checked.

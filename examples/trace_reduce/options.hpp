@@ -40,6 +40,8 @@ inline constexpr format_facts known_formats[] = {
     {"html", output_format::html, false, false, false, false, true, false, true},
     {"print", output_format::print, true, false, false, true, false, false, true},
 };
+/// How the answer to --sql is printed.
+enum class query_format { automatic, table, json, csv };
 enum class colouring { automatic, always, never };
 
 /// A value of --thread.
@@ -77,6 +79,8 @@ struct options {
     std::vector<std::string> lengths;  ///< TYPE=BYTES
     std::string das;                   ///< das_storage::parse_place; empty: the content decides
     std::string branches;              ///< the report of a branch trace; empty: its records
+    std::string sql;                   ///< a question instead of options; empty: none
+    query_format sql_format = query_format::automatic;
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;

@@ -1,0 +1,151 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The rows of tables whose rows are records, or values in them.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../exporting/viewer/roles.hpp"
+#include "plan.hpp"
+#include "record_cells.hpp"
+#include "record_scan.hpp"
+#include "rows.hpp"
+#include "shape.hpp"
+
+namespace trace_reduce::sql {
+
+/// A scan of all files of a table. `of`, `how` and `by` must outlive it.
+[[nodiscard]] inline record_scan scan_all(const table_shape& of, const plan& how, trace_set& in,
+                                          connection& by, sqlite3_value** values,
+                                          const std::function<void()>& look) {
+    const auto way = how.backward ? reduce::direction::backward : reduce::direction::forward;
+    record_scan all(way);
+    for (const auto& file : in.files()) {
+        all.add(std::make_unique<file_scan>(file, filter_for(how, of, *file, values, look), way,
+                                            how.ordered, by.damaged));
+    }
+    return all;
+}
+
+class record_rows final : public rows {
+public:
+    record_rows(const table_shape& of, const plan& how, record_scan from)
+        : of_(of), only_count_(how.only_count), from_(std::move(from)) {}
+
+    [[nodiscard]] bool next() override {
+        if (counted_ != 0) {
+            --counted_;
+            return true;
+        }
+        if (!from_.next()) return false;
+        if (only_count_) counted_ = from_.now().pass_run();
+        return true;
+    }
+    void column(sqlite3_context* to, std::size_t which) override {
+        file_scan& now = from_.now();
+        const column_shape& wanted = of_.columns[which];
+        const reduce::record_view& record = now.record();
+        if (wanted.what == cell::field) {
+            result_value(to, record.field(place(now, wanted.index)));
+        } else if (wanted.what == cell::field_number) {
+            result_value(to, record.field(place(now, wanted.index)).unnamed());
+        } else if (wanted.what == cell::function) {
+            const std::size_t site = record.type().find("site");
+            if (site == reduce::event_type::npos) return;
+            const auto name = now.file().names().name_of(record, record.field(site).u64());
+            if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
+        } else {
+            cells_.put(to, wanted.what, now.file(), record);
+        }
+    }
+
+private:
+    /// Where the record's type has a field of the table.
+    [[nodiscard]] std::size_t place(const file_scan& now, std::size_t field) {
+        if (&now != placed_in_ || now.run() != placed_run_) find_places(now);
+        return (*places_)[field];
+    }
+    void find_places(const file_scan& now) {
+        placed_in_ = &now;
+        placed_run_ = now.run();
+        const auto& type = now.record().type();
+        for (auto& each : known_) {
+            if (each.type != &type) continue;
+            places_ = &each.places;
+            return;
+        }
+        known_.push_back({&type, find_fields(type, of_.fields)});
+        places_ = &known_.back().places;
+    }
+
+    struct known_type {
+        const reduce::event_type* type;
+        std::vector<std::size_t> places;
+    };
+
+    const table_shape& of_;
+    bool only_count_;
+    record_scan from_;
+    std::size_t counted_ = 0;
+    record_cells cells_;
+    std::deque<known_type> known_;
+    const std::vector<std::size_t>* places_ = nullptr;
+    const file_scan* placed_in_ = nullptr;
+    std::uint64_t placed_run_ = 0;
+};
+
+/// A row for each number of a flow, or of a counter, in a record.
+class value_rows final : public rows {
+public:
+    value_rows(const table_shape& of, bool flows, record_scan from)
+        : of_(of), flows_(flows), from_(std::move(from)) {}
+
+    [[nodiscard]] bool next() override {
+        for (;;) {
+            if (++at_ < values_.size()) return true;
+            if (!from_.next()) return false;
+            find_values();
+        }
+    }
+    void column(sqlite3_context* to, std::size_t which) override {
+        const cell what = of_.columns[which].what;
+        if (what == cell::name) return result_bytes_or_text(to, values_[at_].first);
+        if (what == cell::value) return result_value(to, values_[at_].second.unnamed());
+        cells_.put(to, what, from_.now().file(), from_.now().record());
+    }
+
+private:
+    void find_values() {
+        values_.clear();
+        at_ = ~std::size_t{0};
+        const reduce::record_view& record = from_.now().record();
+        const exporting::field_roles roles;
+        const auto& type = record.type();
+        for (std::size_t i = 0; i < type.fields.size(); ++i) {
+            const auto& field = type.fields[i];
+            if (flows_ ? !roles.is_flow(type, field) : !roles.is_counter(type, field)) continue;
+            const auto value = record.field(i);
+            for (std::size_t n = 0; n < value.size(); ++n) {
+                values_.emplace_back(field.name, value.at(n));
+            }
+        }
+    }
+
+    const table_shape& of_;
+    bool flows_;
+    record_scan from_;
+    std::vector<std::pair<std::string_view, reduce::field_value>> values_;
+    std::size_t at_ = 0;
+    record_cells cells_;
+};
+
+}  // namespace trace_reduce::sql

@@ -1,0 +1,138 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Reads the records of one or several files for a query, merged by time.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/statistics.hpp>
+
+#include "traces.hpp"
+
+namespace trace_reduce::sql {
+
+/// The records of one file.
+class file_scan {
+public:
+    /// `strict`: throws if times do not come in the order of reading.
+    file_scan(std::shared_ptr<traced_file> of, reduce::filter what, reduce::direction way,
+              bool strict, const damage_report& damaged)
+        : of_(std::move(of)),
+          damaged_(&damaged),
+          cursor_(way == reduce::direction::forward ? of_->trace().forward(std::move(what))
+                                                    : of_->trace().backward(std::move(what))),
+          strict_(strict) {}
+
+    /// Goes to the first record, or the next one. False: there is none.
+    [[nodiscard]] bool next() {
+        if (left_ == 0) return next_run();
+        if (!std::exchange(fresh_, false)) ++at_;
+        --left_;
+        record_ = &*at_;
+        return true;
+    }
+    /// Passes over the records of the same kind that come directly after this one: how many.
+    [[nodiscard]] std::size_t pass_run() noexcept { return std::exchange(left_, 0); }
+    [[nodiscard]] const reduce::record_view& record() const noexcept { return *record_; }
+    [[nodiscard]] traced_file& file() const noexcept { return *of_; }
+    /// Changes when records of another kind come.
+    [[nodiscard]] std::uint64_t run() const noexcept { return runs_; }
+    [[nodiscard]] std::int64_t key() const noexcept {
+        return of_->time().order_ns(record_->time());
+    }
+
+private:
+    [[nodiscard]] bool next_run() {
+        while (const reduce::item* const item = cursor_.next()) {
+            if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                record_ = record;
+                const reduce::record_run more = cursor_.records();
+                at_ = more.begin();
+                left_ = more.size();
+                fresh_ = true;
+                ++runs_;
+                if (*damaged_ && reduce::is_damage(of_->trace().about(), *record)) {
+                    (*damaged_)(of_->path(), record->offset(), record->fault());
+                }
+                return true;
+            }
+            note(*item);
+        }
+        return false;
+    }
+    void note(const reduce::item& other) const {
+        if (const auto* loss = std::get_if<reduce::loss_item>(&other)) {
+            if (*damaged_ && loss->cause == trace_ring::loss_cause::damaged) {
+                (*damaged_)(of_->path(), loss->offset, loss->what);
+            }
+            return;
+        }
+        const auto& jump = std::get<reduce::clock_jump>(other);
+        if (!strict_ || jump.lane == nullptr) return;
+        throw std::runtime_error(of_->path() + ": the time of lane " +
+                                 std::to_string(jump.lane->number) +
+                                 " goes back, so reading does not sort by it: write "
+                                 "ORDER BY +time");
+    }
+
+    std::shared_ptr<traced_file> of_;
+    const damage_report* damaged_;
+    reduce::cursor cursor_;
+    bool strict_;
+    const reduce::record_view* record_ = nullptr;
+    reduce::record_run::iterator at_;  // the one after `record_` if `fresh_`, else `record_`
+    std::size_t left_ = 0;
+    bool fresh_ = false;
+    std::uint64_t runs_ = 0;
+};
+
+/// The records of all files.
+class record_scan {
+public:
+    explicit record_scan(reduce::direction way) noexcept
+        : backward_(way == reduce::direction::backward) {}
+
+    void add(std::unique_ptr<file_scan> one) { files_.push_back(std::move(one)); }
+
+    [[nodiscard]] bool next() {
+        if (now_ != nullptr && files_.size() == 1) return now_->next();
+        return choose();
+    }
+    [[nodiscard]] file_scan& now() noexcept { return *now_; }
+
+private:
+    [[nodiscard]] bool choose() {
+        if (now_ == nullptr) {
+            std::erase_if(files_, [](const auto& each) { return !each->next(); });
+        } else if (!now_->next()) {
+            std::erase_if(files_, [this](const auto& each) { return each.get() == now_; });
+        }
+        now_ = nullptr;
+        for (const auto& each : files_) {
+            if (now_ == nullptr ||
+                (backward_ ? each->key() >= now_->key() : each->key() < now_->key())) {
+                now_ = each.get();
+            }
+        }
+        return now_ != nullptr;
+    }
+
+    std::vector<std::unique_ptr<file_scan>> files_;
+    file_scan* now_ = nullptr;
+    bool backward_;
+};
+
+}  // namespace trace_reduce::sql

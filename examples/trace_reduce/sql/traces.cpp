@@ -1,0 +1,94 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "traces.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <trace_ring/instrument/reference_packing.hpp>
+#include <trace_ring/policy/clock/counter.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+
+namespace trace_reduce::sql {
+
+namespace {
+
+/// The clock that a trace's ticks are of, now; nothing if this machine does not have it.
+std::uint64_t ticks_now(std::uint32_t clock) {
+    using trace_ring::clock::counter;
+    using trace_ring::clock::monotonic;
+    if (clock == monotonic::kind) return monotonic::now();
+    if (clock == counter::kind) return counter::now();
+    return ~std::uint64_t{0};
+}
+
+}  // namespace
+
+traced_file::traced_file(std::string path)
+    : path_(std::move(path)),
+      trace_(reduce::trace_file::open(path_, &trace_ring::instrument::reference_packing)) {
+    struct stat there {};
+    if (::fstat(trace_.about().bytes().fd(), &there) == 0) {
+        device_ = there.st_dev;
+        inode_ = there.st_ino;
+    }
+    look();
+}
+
+bool traced_file::is_replaced() const noexcept {
+    struct stat there {};
+    return ::stat(path_.c_str(), &there) == 0 &&
+           (there.st_dev != device_ || there.st_ino != inode_);
+}
+
+void traced_file::look() {
+    trace_.refresh();
+    time_ = trace_.time();
+    names_.reset();
+    until_ = ~std::uint64_t{0};
+    if (!trace_.live()) return;
+    std::uint64_t now = ticks_now(trace_.about().clock());
+    if (now == until_) return;
+    now += time_.eras().shift(~std::size_t{0});
+    // A program on another machine may be ahead: then its clock does not say what is there now.
+    const auto taken = time_.snapshots();
+    if (taken.empty() || taken.back().ticks <= now) until_ = now;
+}
+
+names::code_names& traced_file::names() {
+    if (!names_) names_ = std::make_unique<names::code_names>(trace_);
+    return *names_;
+}
+
+trace_set::trace_set(const std::vector<std::string>& paths) {
+    for (const auto& path : paths) files_.push_back(std::make_shared<traced_file>(path));
+}
+
+void trace_set::look() {
+    for (auto& each : files_) {
+        if (each->is_replaced()) {
+            each = std::make_shared<traced_file>(each->path());
+        } else {
+            each->look();
+        }
+    }
+}
+
+std::shared_ptr<trace_set> connection::open(const std::vector<std::string>& paths) {
+    auto& known = sets_[paths];
+    auto made = known.lock();
+    if (!made) known = made = std::make_shared<trace_set>(paths);
+    return made;
+}
+
+void connection::enter(trace_set& set) {
+    if (cursors_ == 0) ++queries_;
+    if (set.looked_ != queries_) set.look();
+    set.looked_ = queries_;
+    ++cursors_;
+}
+
+}  // namespace trace_reduce::sql
