@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <thread>
 
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/rings.hpp>
 
 namespace {
