@@ -9,6 +9,7 @@ README.md says what is in each trace, and when this is run. It needs g++ for 64 
 """
 import gzip
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+PAGE = os.path.join(ROOT, "include/trace_ring/format/README.md")
 
 HEAP = r"""
 #include <stdlib.h>
@@ -76,11 +78,15 @@ def main(programs, folder):
     os.makedirs(folder)
     with tempfile.TemporaryDirectory(prefix="golden.") as scratch:
         os.chdir(scratch)
-        for bits in ("64", "32"):
-            run("g++", "-std=c++20", "-O1", f"-m{bits}", "-idirafter", "/usr/include/x86_64-linux-gnu",
-                f"-I{ROOT}/include", f"{HERE}/write.cpp", "-o", f"shop{bits}", "-pthread")
-        os.rename("shop64", "shop")
-        for name in ("small", "fields", "refused", "processes", "sampled", "by_processor", "no_clock"):
+        with open(PAGE, encoding="utf-8") as file:
+            example = re.search(r"^```cpp\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)[1]
+        for name, code, bits in (("sales", source("sales.cpp", example), "64"),
+                                 ("shop", f"{HERE}/write.cpp", "64"),
+                                 ("shop32", f"{HERE}/write.cpp", "32")):
+            run("g++", "-std=c++20", "-O1", f"-m{bits}", f"-I{ROOT}/include", "-idirafter",
+                "/usr/include/x86_64-linux-gnu", code, "-o", name, "-pthread")
+        run("./sales")
+        for name in ("fields", "refused", "processes", "sampled", "by_processor", "no_clock"):
             run("./shop", name, f"{name}.trace", "./shop32")
         run("./shop", "losses", "losses.trace", status=-signal.SIGKILL)
         os.rename("fields.trace.snapshot", "snapshot.trace")

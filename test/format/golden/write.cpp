@@ -70,8 +70,6 @@ struct request
 };
 struct step : trace_ring::span<"step", field<"n", std::uint32_t>> {};
 struct tick : trace_ring::event<"tick", field<"n", std::uint32_t>> {};
-struct sale
-    : trace_ring::event<"sale", field<"id", std::uint32_t>, field<"item", std::string_view>> {};
 struct large : trace_ring::event<"large", field<"words", std::array<std::uint64_t, 100>>> {};
 
 // The smallest tables, so that the files are small.
@@ -93,12 +91,6 @@ void on_thread(const char* name, Work work) {
         pthread_setname_np(pthread_self(), name);
         work();
     }).join();
-}
-
-void small(const char* file) {
-    trace_ring::recorder trace(options(file));
-    trace.record<sale>(42U, "tea");
-    trace.record<sale>(43U, "milk");
 }
 
 trace_ring::recorder* handlers = nullptr;
@@ -222,7 +214,6 @@ int main(int count, char** arguments) try {
     struct sampled : policies<trace_ring::clock::sampled<16>> {};
     struct by_processor : policies<trace_ring::claim::per_cpu> {};
     struct without_clock : policies<trace_ring::clock::none> {};
-    if (name == "small") return small(file), 0;
     if (name == "fields") return fields(file), 0;
     if (name == "losses") losses(file);
     if (name == "refused") return refused(file), 0;
