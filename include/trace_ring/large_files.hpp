@@ -8,7 +8,6 @@
 /// 32-bit program. In other C libraries for Linux, such as musl, off_t always has 64 bits.
 
 #include <fcntl.h>
-#include <sys/file.h>  // its function hides the struct of that name, always then
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
