@@ -288,7 +288,8 @@ public:
         check(sql::add_module(
             made,
             [this](const std::string& file, std::uint64_t offset, std::string_view what) {
-                if (met_.emplace(file, offset, what).second) on_.complain.damage(file, offset, what);
+                if (met_.emplace(file, offset, what).second)
+                    on_.complain.damage(file, offset, what);
             },
             [this] { return on_.interrupted != 0; }));
         open_tables(files);

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,10 +36,52 @@ namespace trace_reduce::sql {
     return all;
 }
 
+/// The columns of tables whose rows are records.
+class row_cells {
+public:
+    explicit row_cells(const table_shape& of) : of_(of) {}
+
+    void column(sqlite3_context* to, std::size_t which, traced_file& in,
+                const reduce::record_view& record) {
+        const column_shape& wanted = of_.columns[which];
+        if (wanted.what == cell::field) {
+            result_value(to, record.field(place(record, wanted.index)));
+        } else if (wanted.what == cell::field_number) {
+            result_value(to, record.field(place(record, wanted.index)).unnamed());
+        } else if (wanted.what == cell::function) {
+            const std::size_t site = record.type().find("site");
+            if (site == reduce::event_type::npos) return;
+            const auto name = in.names().name_of(record, record.field(site).u64());
+            if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
+        } else {
+            cells_.put(to, wanted.what, in, record);
+        }
+    }
+    /// Where the record's type has a field of the table.
+    [[nodiscard]] std::size_t place(const reduce::record_view& record, std::size_t field) {
+        if (&record.type() != type_) find_places(record.type());
+        return (*places_)[field];
+    }
+
+private:
+    void find_places(const reduce::event_type& type) {
+        type_ = &type;
+        auto& found = known_[type_];
+        if (found.empty()) found = find_fields(type, of_.fields);
+        places_ = &found;
+    }
+
+    const table_shape& of_;
+    record_cells cells_;
+    std::unordered_map<const reduce::event_type*, std::vector<std::size_t>> known_;
+    const std::vector<std::size_t>* places_ = nullptr;
+    const reduce::event_type* type_ = nullptr;
+};
+
 class record_rows final : public rows {
 public:
     record_rows(const table_shape& of, const plan& how, record_scan from)
-        : of_(of), only_count_(how.only_count), from_(std::move(from)) {}
+        : only_count_(how.only_count), from_(std::move(from)), cells_(of) {}
 
     [[nodiscard]] bool next() override {
         if (counted_ != 0) {
@@ -51,56 +93,14 @@ public:
         return true;
     }
     void column(sqlite3_context* to, std::size_t which) override {
-        file_scan& now = from_.now();
-        const column_shape& wanted = of_.columns[which];
-        const reduce::record_view& record = now.record();
-        if (wanted.what == cell::field) {
-            result_value(to, record.field(place(now, wanted.index)));
-        } else if (wanted.what == cell::field_number) {
-            result_value(to, record.field(place(now, wanted.index)).unnamed());
-        } else if (wanted.what == cell::function) {
-            const std::size_t site = record.type().find("site");
-            if (site == reduce::event_type::npos) return;
-            const auto name = now.file().names().name_of(record, record.field(site).u64());
-            if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
-        } else {
-            cells_.put(to, wanted.what, now.file(), record);
-        }
+        cells_.column(to, which, from_.now().file(), from_.now().record());
     }
 
 private:
-    /// Where the record's type has a field of the table.
-    [[nodiscard]] std::size_t place(const file_scan& now, std::size_t field) {
-        if (&now != placed_in_ || now.run() != placed_run_) find_places(now);
-        return (*places_)[field];
-    }
-    void find_places(const file_scan& now) {
-        placed_in_ = &now;
-        placed_run_ = now.run();
-        const auto& type = now.record().type();
-        for (auto& each : known_) {
-            if (each.type != &type) continue;
-            places_ = &each.places;
-            return;
-        }
-        known_.push_back({&type, find_fields(type, of_.fields)});
-        places_ = &known_.back().places;
-    }
-
-    struct known_type {
-        const reduce::event_type* type;
-        std::vector<std::size_t> places;
-    };
-
-    const table_shape& of_;
     bool only_count_;
     record_scan from_;
     std::size_t counted_ = 0;
-    record_cells cells_;
-    std::deque<known_type> known_;
-    const std::vector<std::size_t>* places_ = nullptr;
-    const file_scan* placed_in_ = nullptr;
-    std::uint64_t placed_run_ = 0;
+    row_cells cells_;
 };
 
 /// A row for each number of a flow, or of a counter, in a record.
