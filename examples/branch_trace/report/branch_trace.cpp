@@ -9,6 +9,8 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -19,7 +21,9 @@
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace branches {
-namespace {
+// Not without a name: in a unity build this is an included file, and the reader has members of
+// these types.
+namespace reading {
 
 namespace reduce = trace_ring::reduce;
 
@@ -61,27 +65,40 @@ constexpr std::pair<std::string_view, what> other_names[] = {
     return {what::other, {}};
 }
 
-class reader {
-public:
-    reader(const std::string& path, code& into)
-        : trace_(reduce::trace_file::open(path)), code_(into) {
-        out_.file = path;
-    }
+}  // namespace reading
 
-    [[nodiscard]] branch_trace read() {
+using namespace reading;
+
+class branch_reader::state {
+public:
+    state(reduce::trace_file& trace, const std::string& path, code& into, visitor visit,
+          std::uint64_t until)
+        : trace_(trace), code_(into), visit_(std::move(visit)) {
+        out_.file = path;
         const auto& types = trace_.event_types();
         if (std::none_of(types.begin(), types.end(),
                          [](const auto& type) { return type.name == event::recording::name; })) {
             throw not_a_branch_trace(out_.file);
         }
         find_first_modules();
-        for (auto cursor = trace_.forward(); const auto* item = cursor.next();) {
-            if (const auto* record = std::get_if<reduce::record_view>(item)) {
-                take(*record);
-            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
-                take(*loss);
-            }
+        reduce::filter what;
+        what.to = until;
+        cursor_.emplace(trace_.forward(std::move(what)));
+    }
+    [[nodiscard]] bool step() {
+        const auto* const item = cursor_->next();
+        if (item == nullptr) return false;
+        if (const auto* record = std::get_if<reduce::record_view>(item)) {
+            take(*record);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+            take(*loss);
         }
+        return true;
+    }
+    [[nodiscard]] const std::vector<traced_thread>& threads() const noexcept {
+        return out_.threads;
+    }
+    [[nodiscard]] branch_trace finish() {
         leave_out();
         for (const auto& damage : trace_.damages()) {
             out_.damages.push_back({damage.offset, std::string(damage.what)});
@@ -93,7 +110,7 @@ private:
     /// A branch before the record that names its thread.
     struct early_branch {
         branch_kind kind{};
-        std::uint64_t from = 0, to = 0;
+        branch_record record;
         bool cut = false;  ///< a record other than a branch came before it
     };
 
@@ -168,7 +185,8 @@ private:
         const auto thread = [&] { return thread_of(number("process"), number("thread")); };
         switch (event.is) {
             case what::taken:
-                take_branch(event.kind, record.field(0).u64(), record.field(1).u64());
+                take_branch(event.kind, {record.field(0).u64(), record.field(1).u64(),
+                                         record.time(), record.lane().number, record.position()});
                 break;
             case what::thread:
                 if (number("thread_before") != 0 && !early_.empty()) {
@@ -210,18 +228,23 @@ private:
         }
     }
 
-    void take_branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
+    void take_branch(branch_kind kind, const branch_record& record) {
         if (code_now_ == nullptr) {
-            early_.push_back({kind, from, to, std::exchange(cut_, false)});
+            early_.push_back({kind, record, std::exchange(cut_, false)});
             return;
         }
+        const auto [from, to] = std::pair(record.from, record.to);
         // A zero begins or ends a part: the branch before it is unknown.
         const bool begins = from == 0;
         const place_id there = code_now_->find(from);
         // A processor's store does not record the kind of a branch; the instruction shows it.
         if (kind == branch_kind::unknown && !begins && to != 0) kind = code_.kind_of(there);
-        out_.branches.push_back(
-            {there, code_now_->find(to), now_, kind, follows_[now_] && !begins});
+        const branch made{there, code_now_->find(to), now_, kind, follows_[now_] && !begins};
+        if (visit_) {
+            visit_(made, record);
+        } else {
+            out_.branches.push_back(made);
+        }
         follows_[now_] = to != 0;
         if (from == 0 || to == 0) return;
         ++out_.threads[now_].branches;
@@ -233,7 +256,7 @@ private:
         const auto early = std::exchange(early_, {});
         for (const auto& b : early) {
             if (b.cut) follows_[now_] = false;
-            take_branch(b.kind, b.from, b.to);
+            take_branch(b.kind, b.record);
         }
     }
     /// The thread of these early branches is unknown.
@@ -270,8 +293,10 @@ private:
         code_now_ = nullptr;  // the damaged part may have named another thread
     }
 
-    reduce::trace_file trace_;
+    reduce::trace_file& trace_;
     code& code_;
+    visitor visit_;
+    std::optional<reduce::cursor> cursor_;
     branch_trace out_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> threads_;
     std::map<std::uint32_t, process_code> processes_;
@@ -283,10 +308,26 @@ private:
     std::vector<known_event> known_;
 };
 
-}  // namespace
+branch_reader::branch_reader(reduce::trace_file& trace, const std::string& path, code& into,
+                             visitor visit, std::uint64_t until)
+    : state_(std::make_unique<state>(trace, path, into, std::move(visit), until)) {}
+branch_reader::~branch_reader() = default;
+bool branch_reader::step() {
+    return state_->step();
+}
+const std::vector<traced_thread>& branch_reader::threads() const noexcept {
+    return state_->threads();
+}
+branch_trace branch_reader::finish() {
+    return state_->finish();
+}
 
 branch_trace read_branches(const std::string& path, code& into) {
-    return reader(path, into).read();
+    auto trace = reduce::trace_file::open(path);
+    branch_reader reader(trace, path, into);
+    while (reader.step()) {
+    }
+    return reader.finish();
 }
 
 }  // namespace branches

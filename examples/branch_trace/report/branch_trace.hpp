@@ -7,11 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include "../branch_events.hpp"
 #include "code.hpp"
@@ -68,6 +71,39 @@ public:
     explicit not_a_branch_trace(const std::string& path)
         : std::runtime_error(path + ": a trace, but not of branches: it has no event " +
                              "\"branch.recording\"") {}
+};
+
+/// Where a branch is in the trace, and its addresses as recorded.
+struct branch_record {
+    std::uint64_t from = 0, to = 0;
+    std::uint64_t ticks = 0;
+    std::uint32_t lane = 0;
+    std::uint64_t position = 0;
+};
+
+/// Reads a branch trace record by record.
+class branch_reader {
+public:
+    /// Gets each branch, instead of branch_trace::branches, when its thread is known.
+    using visitor = std::function<void(const branch&, const branch_record&)>;
+
+    /// All arguments must outlive it. Throws not_a_branch_trace. `path`: for messages. No record
+    /// after the tick `until` is read.
+    branch_reader(trace_ring::reduce::trace_file& trace, const std::string& path, code& into,
+                  visitor visit = {}, std::uint64_t until = ~std::uint64_t{0});
+    branch_reader(const branch_reader&) = delete;
+    ~branch_reader();
+
+    /// Reads the next record; false: that was all.
+    [[nodiscard]] bool step();
+    /// The threads that were met so far.
+    [[nodiscard]] const std::vector<traced_thread>& threads() const noexcept;
+    /// After the last record.
+    [[nodiscard]] branch_trace finish();
+
+private:
+    class state;
+    std::unique_ptr<state> state_;
 };
 
 /// Reads a branch trace. Throws trace_ring::format_error, std::system_error, not_a_branch_trace.

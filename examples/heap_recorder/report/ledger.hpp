@@ -20,7 +20,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "timeline.hpp"
@@ -36,6 +38,7 @@ struct block {
     stack_id stack = 0;
     std::uint32_t thread = 0;
     bool inherited = false;  ///< from the parent, by fork
+    std::uint8_t call = 0;   ///< which function allocated it, as the caller numbers them
 };
 
 /// What one call stack amounts to.
@@ -86,14 +89,19 @@ public:
     /// A block that lives at most `short_life` nanoseconds is short-lived.
     explicit ledger(std::uint64_t short_life = 1'000'000) : short_life_(short_life) {}
 
+    /// Calls this with each block that ends, and its address.
+    void on_end(std::function<void(std::uint64_t, const block&)> visit) {
+        ended_ = std::move(visit);
+    }
+
     /// malloc and its like returned `address` (0: it failed) at `time` nanoseconds.
     void allocated(std::uint64_t time, std::uint32_t thread, std::uint64_t address,
-                   std::uint64_t bytes, stack_id stack) {
+                   std::uint64_t bytes, stack_id stack, std::uint8_t call = 0) {
         if (address == 0) {
             ++sums_.failed;
             return;
         }
-        add(time, thread, address, bytes, stack);
+        add(time, thread, address, bytes, stack, call);
         settle(time);
     }
 
@@ -109,8 +117,9 @@ public:
 
     /// realloc(old, bytes) returned `address`.
     void reallocated(std::uint64_t time, std::uint32_t thread, std::uint64_t old,
-                     std::uint64_t address, std::uint64_t bytes, stack_id stack) {
-        if (old == 0) return allocated(time, thread, address, bytes, stack);
+                     std::uint64_t address, std::uint64_t bytes, stack_id stack,
+                     std::uint8_t call = 0) {
+        if (old == 0) return allocated(time, thread, address, bytes, stack, call);
         if (address == 0 && bytes != 0) {
             ++sums_.failed;  // and the old block is what it was
             return;
@@ -121,7 +130,7 @@ public:
         const bool meant_older =
             found != live_.end() && found->second.thread != thread && take_reused(old);
         if (!meant_older && !remove(time, old) && !take_reused(old)) ++sums_.unknown_frees;
-        if (address != 0) add(time, thread, address, bytes, stack);
+        if (address != 0) add(time, thread, address, bytes, stack, call);
         settle(time);
     }
 
@@ -180,7 +189,7 @@ private:
     }
 
     void add(std::uint64_t time, std::uint32_t thread, std::uint64_t address, std::uint64_t bytes,
-             stack_id stack) {
+             stack_id stack, std::uint8_t call) {
         ++sums_.allocations;
         sums_.allocated_bytes += bytes;
         const auto size_class = static_cast<std::size_t>(std::bit_width(bytes));
@@ -192,7 +201,7 @@ private:
             ++reused_[address];
             remove(time, address);
         }
-        live_[address] = {bytes, time, stack, thread, false};
+        live_[address] = {bytes, time, stack, thread, false, call};
         stack_sums& sums = sums_of(stack);
         sums.bytes += bytes;
         ++sums.calls;
@@ -207,6 +216,7 @@ private:
         if (found == live_.end()) return false;
         const block gone = found->second;
         live_.erase(found);
+        if (ended_) ended_(address, gone);
         ++sums_.frees;
         if (!gone.inherited && time <= gone.born + short_life_) {
             ++sums_.short_lived;
@@ -245,6 +255,7 @@ private:
     }
 
     std::uint64_t short_life_;
+    std::function<void(std::uint64_t, const block&)> ended_;
     std::unordered_map<std::uint64_t, block> live_;
     std::unordered_map<std::uint64_t, std::uint32_t> reused_;
     std::vector<stack_sums> stacks_;

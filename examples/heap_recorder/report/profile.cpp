@@ -18,7 +18,9 @@
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace heap {
-namespace {
+// Not without a name: in a unity build this is an included file, and the reader has members of
+// these types.
+namespace reading {
 
 namespace reduce = trace_ring::reduce;
 
@@ -68,27 +70,44 @@ struct known_event {
     return known;
 }
 
-class reader {
+}  // namespace reading
+
+using namespace reading;
+
+class profile_reader::state {
 public:
-    reader(const std::string& path, stack_table& stacks, std::uint64_t short_life)
-        : trace_(reduce::trace_file::open(path)), table_(stacks), short_life_(short_life) {
+    state(reduce::trace_file& trace, const std::string& path, stack_table& stacks,
+          std::uint64_t short_life, std::function<void(const block_life&)> blocks)
+        : trace_(trace), table_(stacks), short_life_(short_life), blocks_(std::move(blocks)) {
         out_.file = path;
     }
 
-    [[nodiscard]] file_profile read() {
+    void begin(std::uint64_t until, std::function<void()> look) {
         const auto& types = trace_.event_types();
         if (std::none_of(types.begin(), types.end(),
                          [](const auto& type) { return type.name == "malloc"; })) {
             throw not_a_heap_trace(out_.file);
         }
         find_forks();
-        for (auto cursor = trace_.forward(); const auto* item = cursor.next();) {
-            if (const auto* record = std::get_if<reduce::record_view>(item)) {
-                take(*record);
-            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
-                take(*loss);
-            }
+        look_ = std::move(look);
+        reduce::filter what;
+        what.to = until;
+        cursor_.emplace(trace_.forward(std::move(what)));
+    }
+    bool step() {
+        constexpr std::uint64_t often = 4096;
+        if (look_ && ++steps_ % often == 0) look_();
+        const auto* const item = cursor_->next();
+        if (item == nullptr) return false;
+        if (const auto* record = std::get_if<reduce::record_view>(item)) {
+            take(*record);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+            take(*loss);
         }
+        return true;
+    }
+    [[nodiscard]] file_profile finish() {
+        if (blocks_) visit_live();
         for (const auto& damage : trace_.damages()) {
             out_.damages.push_back(fmt::format("offset {}: {}", damage.offset, damage.what));
         }
@@ -155,12 +174,28 @@ private:
         profile.pid = info.pid;
         profile.name = info.name;
         profile.heap = ledger(short_life_);
+        listen(profile);
         profile.begin = profile.end = time;
-        process_state state{&profile, process_stacks(table_)};
+        process_state made{&profile, process_stacks(table_)};
         if (info.parent) {
-            inherit(state, info, time);
+            inherit(made, info, time);
         }
-        return states_.emplace(slot, std::move(state)).first->second;
+        return states_.emplace(slot, std::move(made)).first->second;
+    }
+
+    /// Passes the ends of the process's blocks on.
+    void listen(process_profile& profile) {
+        if (!blocks_) return;
+        profile.heap.on_end([this, &profile](std::uint64_t address, const block& of) {
+            blocks_({&profile, address, of, true, now_, thread_, call_, stack_});
+        });
+    }
+    void visit_live() {
+        for (const process_profile& each : out_.processes) {
+            for (const auto& [address, of] : each.heap.live()) {
+                blocks_({&each, address, of, false, 0, 0, call_kind::free, 0});
+            }
+        }
     }
 
     void inherit(process_state& child, const reduce::process_info& info, std::uint64_t time) {
@@ -172,6 +207,7 @@ private:
         if (kept != forks_.end()) {
             profile.inherited = inheritance::exact;
             profile.heap = std::move(kept->second.heap);
+            listen(profile);
             child.stacks = std::move(kept->second.stacks);
             forks_.erase(kept);
         } else {
@@ -254,7 +290,11 @@ private:
         process_profile& profile = *process.profile;
         ++profile.calls[record.lane().thread][static_cast<std::size_t>(event.call)];
         const std::uint64_t address = record.field(event.address).u64();
+        now_ = time;
+        thread_ = record.lane().thread;
+        call_ = event.call;
         if (frees(event.call)) {
+            if (blocks_) stack_ = stack_of(record, event, process);
             profile.heap.freed(time, address);
             return;
         }
@@ -263,17 +303,22 @@ private:
             __builtin_mul_overflow(bytes, record.field(event.count).u64(), &bytes)) {
             bytes = std::numeric_limits<std::uint64_t>::max();  // it cannot have succeeded
         }
+        stack_ = stack_of(record, event, process);
+        const auto call = static_cast<std::uint8_t>(event.call);
+        if (event.call == call_kind::realloc || event.call == call_kind::reallocarray) {
+            const std::uint64_t old = record.field(event.old).u64();
+            profile.heap.reallocated(time, thread_, old, address, bytes, stack_, call);
+        } else {
+            profile.heap.allocated(time, thread_, address, bytes, stack_, call);
+        }
+    }
+
+    [[nodiscard]] stack_id stack_of(const reduce::record_view& record, const known_event& event,
+                                    process_state& process) {
         const auto frames = record.field(event.stack);
         addresses_.clear();
         for (std::size_t i = 0; i < frames.size(); ++i) addresses_.push_back(frames.at(i).u64());
-        const stack_id stack = process.stacks.find(addresses_);
-        const std::uint32_t thread = record.lane().thread;
-        if (event.call == call_kind::realloc || event.call == call_kind::reallocarray) {
-            const std::uint64_t old = record.field(event.old).u64();
-            profile.heap.reallocated(time, thread, old, address, bytes, stack);
-        } else {
-            profile.heap.allocated(time, thread, address, bytes, stack);
-        }
+        return process.stacks.find(addresses_);
     }
 
     void take_module(const reduce::record_view& record, process_state& process) {
@@ -305,9 +350,18 @@ private:
         if (profile.first_loss == 0) profile.first_loss = std::max<std::uint64_t>(time, 1);
     }
 
-    reduce::trace_file trace_;
+    reduce::trace_file& trace_;
     stack_table& table_;
     std::uint64_t short_life_;
+    std::function<void(const block_life&)> blocks_;
+    std::function<void()> look_;
+    std::optional<reduce::cursor> cursor_;
+    std::uint64_t steps_ = 0;
+    // Of the call that is taken.
+    std::uint64_t now_ = 0;
+    std::uint32_t thread_ = 0;
+    call_kind call_ = call_kind::free;
+    stack_id stack_ = 0;
     file_profile out_;
     std::uint64_t lost_by_nobody_ = 0;  ///< records of which no process is known
     std::unordered_map<std::uint32_t, process_state> states_;
@@ -324,10 +378,28 @@ private:
     std::vector<std::uint64_t> addresses_;
 };
 
-}  // namespace
+profile_reader::profile_reader(reduce::trace_file& trace, const std::string& path,
+                               stack_table& stacks, std::uint64_t short_life,
+                               std::function<void(const block_life&)> blocks)
+    : state_(std::make_unique<state>(trace, path, stacks, short_life, std::move(blocks))) {}
+profile_reader::~profile_reader() = default;
+void profile_reader::begin(std::uint64_t until, std::function<void()> look) {
+    state_->begin(until, std::move(look));
+}
+bool profile_reader::step() {
+    return state_->step();
+}
+file_profile profile_reader::finish() {
+    return state_->finish();
+}
 
 file_profile read_profile(const std::string& path, stack_table& stacks, std::uint64_t short_life) {
-    return reader(path, stacks, short_life).read();
+    auto trace = reduce::trace_file::open(path);
+    profile_reader reader(trace, path, stacks, short_life);
+    reader.begin();
+    while (reader.step()) {
+    }
+    return reader.finish();
 }
 
 }  // namespace heap

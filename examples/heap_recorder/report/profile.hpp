@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include "ledger.hpp"
 #include "stacks.hpp"
@@ -115,6 +118,43 @@ struct file_profile {
     std::vector<std::string> damages;
     std::vector<execution> executions;
     std::deque<process_profile> processes;  ///< in the order of their first records
+};
+
+/// A block, when it ends or when the trace does.
+struct block_life {
+    const process_profile* process = nullptr;
+    std::uint64_t address = 0;
+    block of;
+    bool ended = false;  ///< else it was live at the end
+    // If it ended:
+    std::uint64_t end = 0;  ///< nanoseconds since 1970
+    std::uint32_t thread = 0;
+    call_kind by = call_kind::free;
+    stack_id stack = 0;
+};
+
+/// Reads a heap trace record by record.
+class profile_reader {
+public:
+    /// All arguments must outlive it. `path`: for messages. `blocks` is called for each block, if
+    /// it is set.
+    profile_reader(trace_ring::reduce::trace_file& trace, const std::string& path,
+                   stack_table& stacks, std::uint64_t short_life,
+                   std::function<void(const block_life&)> blocks = {});
+    profile_reader(const profile_reader&) = delete;
+    ~profile_reader();
+
+    /// What is read of a trace that goes on: no record after this tick. `look` is called now and
+    /// then, and may throw.
+    void begin(std::uint64_t until = ~std::uint64_t{0}, std::function<void()> look = {});
+    /// Reads the next record; false: that was all.
+    [[nodiscard]] bool step();
+    /// After the last record.
+    [[nodiscard]] file_profile finish();
+
+private:
+    class state;
+    std::unique_ptr<state> state_;
 };
 
 /// Reads a heap trace. Throws trace_ring::format_error, std::system_error; not_a_heap_trace if the

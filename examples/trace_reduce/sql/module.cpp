@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(TRACE_REDUCE_SYMBOLS)
 #include "allocation_rows.hpp"
 #include "branch_rows.hpp"
+#endif
 #include "list_rows.hpp"
 #include "plan.hpp"
 #include "record_rows.hpp"
@@ -165,10 +167,17 @@ struct cursor : sqlite3_vtab_cursor {
             }
             return std::make_unique<span_rows>(shape, in, std::move(whats), *of.shared);
         }
+#if defined(TRACE_REDUCE_SYMBOLS)
         case table_kind::branches:
             return read_branches(in, *of.shared, std::move(look));
         case table_kind::allocations:
             return read_allocations(in, *of.shared, std::move(look));
+#else
+        case table_kind::branches:
+        case table_kind::allocations:
+            throw std::runtime_error(std::string(name_of(shape.kind)) +
+                                     ": this was built without elfutils and fmt");
+#endif
         case table_kind::losses:
             return read_losses(in, *of.shared, std::move(look));
         default:

@@ -276,6 +276,9 @@ public:
         const int rc = sqlite3_open(":memory:", &made);
         in_.reset(made);
         check(rc);
+        // Otherwise SQLite takes a mistyped name in double quotes for a text.
+        check(sqlite3_db_config(made, SQLITE_DBCONFIG_DQS_DML, 0, nullptr));
+        check(sqlite3_db_config(made, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr));
         sqlite3_progress_handler(
             made, 10'000,
             [](void* of) { return static_cast<query*>(of)->on_.interrupted != 0 ? 1 : 0; }, this);

@@ -181,12 +181,24 @@ class column_list {
 public:
     explicit column_list(table_shape& into) : into_(into) {}
 
+    /// The columns of this list that are shown. The others come with `add_hidden`: a field has the
+    /// name that one of them would have.
     template <std::size_t N>
     void add(const record_column (&columns)[N], std::initializer_list<cell> shown = {}) {
         for (const auto& each : columns) {
             const bool hidden =
                 each.hidden && std::find(shown.begin(), shown.end(), each.what) == shown.end();
-            into_.columns.push_back({names_.take({each.name}), each.type, each.what, 0, hidden});
+            if (hidden) {
+                hidden_.push_back(each);
+            } else {
+                add(each.what, each.name, each.type);
+            }
+        }
+    }
+    void add_hidden() {
+        for (const auto& each : hidden_) {
+            into_.columns.push_back({names_.take({each.name, std::string("record.") + each.name}),
+                                     each.type, each.what, 0, true});
         }
     }
     void add(cell what, const char* name, const char* type, bool hidden = false) {
@@ -363,6 +375,7 @@ table_shape shape_of(const trace_set& in, table_kind kind, const std::string& ev
                                 {"freed_tid", "INTEGER"},
                                 {"stack", "TEXT"},
                                 {"freed_stack", "TEXT"},
+                                {"inherited", "INTEGER"},
                                 {"file", "TEXT"}});
             break;
         case table_kind::losses:
