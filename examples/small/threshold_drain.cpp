@@ -12,6 +12,7 @@
 #include <exception>
 #include <thread>
 
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/rings.hpp>
 
 namespace {
