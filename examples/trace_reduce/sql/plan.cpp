@@ -415,6 +415,9 @@ plan choose(sqlite3_index_info& asked, const table_shape& of, const trace_set& i
         const auto column = static_cast<std::size_t>(each.iColumn);
         const cell what = of.columns[column].what;
         if (!can_take(of, what, each.op)) continue;
+        // The reader compares texts byte by byte, which NOCASE does not.
+        const char* const collation = sqlite3_vtab_collation(&asked, i);
+        if (collation != nullptr && std::strcmp(collation, "BINARY") != 0) continue;
         const bool set = each.op == SQLITE_INDEX_CONSTRAINT_EQ &&
                          sqlite3_vtab_in(&asked, i, -1) != 0 && sqlite3_vtab_in(&asked, i, 1) != 0;
         made.terms.push_back({column, each.op, set});

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,9 +31,10 @@ namespace trace_reduce::sql {
                                           const std::function<void()>& look) {
     const auto way = how.backward ? reduce::direction::backward : reduce::direction::forward;
     record_scan all(way);
+    std::size_t number = 0;
     for (const auto& file : in.files()) {
         all.add(std::make_unique<file_scan>(file, filter_for(how, of, *file, values, look), way,
-                                            how.ordered, by.damaged));
+                                            how.ordered, by.damaged, number++));
     }
     return all;
 }
@@ -68,6 +71,26 @@ public:
         }
     }
 
+    /// References that are packed in one record have its place. Those that are equal are counted:
+    /// a condition selects all of them, or none.
+    [[nodiscard]] std::optional<row_key> key() override {
+        file_scan& now = from_.now();
+        const reduce::record_view& record = now.record();
+        row_key made{now.number(), record.lane().number, record.position()};
+        if (of_.kind != table_kind::references) return made;
+        if (packs_.size() <= now.number()) packs_.resize(now.number() + 1);
+        pack& from = packs_[now.number()];
+        if (from.lane != made[1] || from.position != made[2]) from = {made[1], made[2], {}};
+        std::size_t next = 3;
+        made.at(next++) = record.id();
+        for (std::size_t i = 0; i < of_.fields.size(); ++i) {
+            const auto value = record.field(place(now, i));
+            made.at(next++) = value ? value.u64() : 0;
+        }
+        made.at(next) = ++from.equal[made];
+        return made;
+    }
+
 private:
     /// Where the record's type has a field of the table.
     [[nodiscard]] std::size_t place(const file_scan& now, std::size_t field) {
@@ -87,6 +110,10 @@ private:
         places_ = &known_.back().places;
     }
 
+    struct pack {
+        std::uint64_t lane = 0, position = 0;
+        std::map<row_key, std::uint64_t> equal;
+    };
     struct known_type {
         const reduce::event_type* type;
         std::vector<std::size_t> places;
@@ -97,6 +124,7 @@ private:
     record_scan from_;
     std::size_t counted_ = 0;
     record_cells cells_;
+    std::vector<pack> packs_;  // of each file, the one that is read
     std::deque<known_type> known_;
     const std::vector<std::size_t>* places_ = nullptr;
     const file_scan* placed_in_ = nullptr;
@@ -121,6 +149,10 @@ public:
         if (what == cell::name) return result_bytes_or_text(to, values_[at_].first);
         if (what == cell::value) return result_value(to, values_[at_].second.unnamed());
         cells_.put(to, what, from_.now().file(), from_.now().record());
+    }
+    [[nodiscard]] std::optional<row_key> key() override {
+        const reduce::record_view& record = from_.now().record();
+        return row_key{from_.now().number(), record.lane().number, record.position(), at_};
     }
 
 private:

@@ -29,8 +29,9 @@ class file_scan {
 public:
     /// `strict`: throws if times do not come in the order of reading.
     file_scan(std::shared_ptr<traced_file> of, reduce::filter what, reduce::direction way,
-              bool strict, const damage_report& damaged)
+              bool strict, const damage_report& damaged, std::size_t number)
         : of_(std::move(of)),
+          number_(number),
           damaged_(&damaged),
           cursor_(way == reduce::direction::forward ? of_->trace().forward(std::move(what))
                                                     : of_->trace().backward(std::move(what))),
@@ -48,6 +49,8 @@ public:
     [[nodiscard]] std::size_t pass_run() noexcept { return std::exchange(left_, 0); }
     [[nodiscard]] const reduce::record_view& record() const noexcept { return *record_; }
     [[nodiscard]] traced_file& file() const noexcept { return *of_; }
+    /// Which one of the table's files it is, from 0.
+    [[nodiscard]] std::size_t number() const noexcept { return number_; }
     /// Changes when records of another kind come.
     [[nodiscard]] std::uint64_t run() const noexcept { return runs_; }
     [[nodiscard]] std::int64_t key() const noexcept {
@@ -89,6 +92,7 @@ private:
     }
 
     std::shared_ptr<traced_file> of_;
+    std::size_t number_;
     const damage_report* damaged_;
     reduce::cursor cursor_;
     bool strict_;
