@@ -21,6 +21,8 @@
 #include <vector>
 
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include "../exporting/csv.hpp"
 #include "../inputs.hpp"
@@ -362,6 +364,17 @@ private:
 }  // namespace
 
 void query_traces(const job& on) {
+    // SQLite passes on no more than the message of what is wrong with a file.
+    bool readable = true;
+    for (const auto& path : on.wanted.files) {
+        try {
+            (void)reduce::trace_file::open(path);
+        } catch (const trace_ring::format_error& error) {
+            on.complain.damage(error.file(), error.offset(), error.cause());
+            readable = false;
+        }
+    }
+    if (!readable) return;
     query all(on);
     all.ask(on.wanted.sql);
     on.to.flush();

@@ -151,7 +151,8 @@ def main(extension, export_samples, sql_samples, count="12", seed="1"):
               ("named", ["order", "other", "counters"]), ("types", ["all.types", "floats"]),
               ("times", ["records", "tick", "work.spans", "spans"]),
               ("real", ["measured", "request", "request.spans", "counters", "flows"]),
-              ("hostile", ["records"]), ("no_clock", ["tick"]), ("random2", ["records", "spans"])]
+              ("hostile", ["records"]), ("no_clock", ["tick"]),
+              ("lossy", ["spans", "outer1.spans"]), ("random2", ["records"])]
     conditions, useful = 0, 0
     for name, of in tables:
         db = open_sqlite(extension, f"./{name}.trace")

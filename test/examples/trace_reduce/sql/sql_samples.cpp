@@ -215,6 +215,45 @@ file_builder edges() {
     return b;
 }
 
+/// Spans of three events that nest, of which parts are missing.
+file_builder lossy() {
+    file_builder b({.sub_buffer_bytes = 512, .sub_buffers = 128});
+    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
+    const auto process = b.process(1200, "demo");
+    const event_spec* events[3];
+    for (std::uint16_t i = 0; i < 3; ++i) {
+        event_spec event{
+            static_cast<std::uint16_t>(i + 1), std::string("outer") + char('0' + i), {{"n"}}};
+        event.kind = trace_ring::event_kind::span;
+        events[i] = &b.event(std::move(event));
+    }
+    std::mt19937_64 random(5);
+    std::vector<std::uint16_t> open[2];
+    const std::uint32_t lanes[] = {b.lane(process, 11, "one"), b.lane(process, 12, "two")};
+    for (const auto lane : lanes) b.open(lane, 500);
+    for (std::uint64_t i = 0; i < 2500; ++i) {
+        const std::uint64_t at = 1000 + i * 10;
+        const std::size_t which = random() % 2;
+        auto& now = open[which];
+        const bool begins = now.empty() || (now.size() < 6 && random() % 2 == 0);
+        const auto event = begins ? static_cast<std::uint16_t>(random() % 3) : now.back();
+        const auto add = [&] {
+            if (begins) {
+                return b.record(lanes[which], at, *events[event], {i}, record_word::begin);
+            }
+            return b.raw_record(lanes[which], at, event + 1U, {}, record_word::end);
+        };
+        if (!add()) {
+            b.open(lanes[which], at);
+            add();
+        }
+        begins ? now.push_back(event) : now.pop_back();
+    }
+    for (const auto lane : lanes) b.close(lane, 30'000);
+    for (const std::uint64_t wiped : {3, 4, 9, 20, 21, 22, 40, 55}) b.wipe(wiped);
+    return b;
+}
+
 void grow(const std::string& file, std::uint64_t count) {
     trace_ring::recorder recorder{
         {.file = file, .size = 1 << 22, .exists = trace_ring::if_exists::replace}};
@@ -251,6 +290,7 @@ int main(int argc, char** argv) {
     const std::string folder = std::string(argv[1]) + '/';
     make_real(folder + "real.trace");
     collisions().save(folder + "collisions.trace");
+    lossy().save(folder + "lossy.trace");
     edges().save(folder + "edges.trace");
     where_trace().file().save(folder + "where.trace");
     return 0;

@@ -57,9 +57,13 @@ def open_sqlite(extension, *files, prefix=""):
 
 
 def can_load(extension):
-    """Whether this Python's SQLite loads extensions; prints why not."""
+    """Whether this Python's SQLite loads extensions; prints why not. Starts the system's Python
+    instead if that may be better."""
     if not hasattr(sqlite3.Connection, "enable_load_extension"):
-        print("this Python's sqlite3 cannot load extensions")
+        print("this Python's sqlite3 cannot load extensions", flush=True)
+        system = "/usr/bin/python3"
+        if os.path.exists(system) and os.path.realpath(system) != os.path.realpath(sys.executable):
+            os.execv(system, [system, *sys.argv])
         return False
     open_sqlite(extension).close()
     return True
