@@ -119,7 +119,8 @@ def check_losses(name, db, every):
     check_rows(f"{name}: clock jumps",
                [(item["lane"], item.get("position"), item["ticks"], item.get("time_ns"),
                  item.get("step_ns")) for item in jumps], found)
-    faulty = [(item["lane"], item["position"], item["fault"]) for item in every if "fault" in item]
+    faulty = [(item["lane"], item["position"], item["fault"]) for item in every
+              if item["kind"] == "record" and "fault" in item]
     check_rows(f"{name}: faulty records", faulty, db.execute(
         "SELECT lane, position, what FROM losses WHERE kind = 'record'").fetchall())
 
