@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <thread>
 
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/rings.hpp>
 
 namespace {
@@ -27,12 +29,12 @@ struct samples
 trace_ring::ring<samples> ring;
 
 constexpr std::uint16_t sample = 1;  // the id of these records
-constexpr std::uint64_t count = 100'000;
+constexpr std::uint64_t total = 100'000;
 
 }  // namespace
 
-int main(int arguments, char** argument) {
-    std::FILE* const out = arguments == 2 ? std::fopen(argument[1], "wb") : nullptr;
+int main(int count, char** arguments) try {
+    std::FILE* const out = count == 2 ? std::fopen(arguments[1], "wb") : nullptr;
     if (out == nullptr) {
         std::fputs("usage: threshold_drain FILE\n", stderr);
         return 2;
@@ -42,7 +44,7 @@ int main(int arguments, char** argument) {
 
     std::atomic<bool> written = false;
     std::thread writer([&] {
-        for (std::uint64_t number = 0; number < count; ++number) ring.write(sample, number);
+        for (std::uint64_t number = 0; number < total; ++number) ring.write(sample, number);
         written = true;
     });
     const auto save = [out](const auto& record) {
@@ -61,4 +63,7 @@ int main(int arguments, char** argument) {
                 static_cast<unsigned long long>(session.lost().total()),
                 wakeups > 0 ? "woken at the threshold" : "never woken");
     return std::fclose(out) == 0 ? 0 : 1;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "threshold_drain: %s\n", error.what());
+    return 1;
 }

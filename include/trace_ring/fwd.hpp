@@ -39,8 +39,8 @@ concept list_of_policies = requires {
 /// processor's own. A kind of your own names another clock (policies.hpp).
 struct recording {
     template <class Family, class Default>
-    using policy_of = Default;
-    static constexpr bool names_families = true;
+    using policy_of = Default;                    ///< the policy of a family: the default
+    static constexpr bool names_families = true;  ///< marks a named list of policies
 };
 
 // Where tracing is compiled away a ring is another class, so that files with it and without it can
@@ -55,11 +55,10 @@ inline namespace disabled __attribute__((abi_tag("trace_ring_disabled"))) {
 #endif
 template <class Kind>
 class basic_recorder;
-using recorder = basic_recorder<recording>;
+using recorder = basic_recorder<recording>;  ///< with an exact clock and a lane for each thread
 
 namespace impl {
-/// The size of a recorder of any kind: the same in files where tracing is compiled away, which do
-/// not see what is in one.
+/// The size of any recorder, also for files where tracing is compiled away: they see no member.
 inline constexpr unsigned recorder_bytes = 4224;
 }  // namespace impl
 

@@ -25,8 +25,9 @@ enum class loss_cause : std::uint8_t {
     abandoned,    ///< reserved and never committed by a writer that died or was stopped
     damaged,      ///< there, but its bytes contradict themselves: a reader's verdict
 };
-inline constexpr std::size_t loss_cause_count = 7;
+inline constexpr std::size_t loss_cause_count = 7;  ///< the number of causes
 
+/// The cause in words, for messages.
 [[nodiscard]] constexpr std::string_view to_string(loss_cause cause) noexcept {
     constexpr std::array<std::string_view, loss_cause_count> names{
         "overwritten", "overrun", "refused", "too long", "nested", "abandoned", "damaged"};
@@ -41,9 +42,9 @@ inline constexpr std::size_t loss_cause_count = 7;
 
 /// One gap in a sequence: `count` records are missing from position `at` on, for one cause.
 struct loss {
-    position at = no_position;
-    std::uint64_t count = 0;
-    loss_cause cause = loss_cause::overwritten;
+    position at = no_position;                   ///< position of the first missing record
+    std::uint64_t count = 0;                     ///< how many are missing
+    loss_cause cause = loss_cause::overwritten;  ///< why they are missing
 
     friend constexpr bool operator==(const loss&, const loss&) noexcept = default;
 };
@@ -51,18 +52,22 @@ struct loss {
 /// Totals, one for each cause. A sum beyond 2^64 - 1, of counts in a damaged trace, stays there.
 class loss_counts {
 public:
+    /// The total of one cause.
     [[nodiscard]] constexpr std::uint64_t operator[](loss_cause cause) const noexcept {
         return counts_[static_cast<std::size_t>(cause)];
     }
+    /// Adds to one cause.
     constexpr void add(loss_cause cause, std::uint64_t count) noexcept {
         std::uint64_t& sum = counts_[static_cast<std::size_t>(cause)];
         sum = added(sum, count);
     }
+    /// Adds each cause.
     constexpr loss_counts& operator+=(const loss_counts& other) noexcept {
         for (std::size_t i = 0; i < loss_cause_count; ++i)
             counts_[i] = added(counts_[i], other.counts_[i]);
         return *this;
     }
+    /// The sum of all causes.
     [[nodiscard]] constexpr std::uint64_t total() const noexcept {
         std::uint64_t sum = 0;
         for (const auto count : counts_) sum = added(sum, count);

@@ -14,6 +14,7 @@ namespace trace_ring::inline v1 {
 class nanoseconds {
 public:
     constexpr nanoseconds() noexcept = default;
+    /// From a number of nanoseconds.
     constexpr explicit nanoseconds(std::int64_t count) noexcept : count_(count) {}
     /// A std::chrono::duration, cut to whole nanoseconds.
     template <class Duration>
@@ -37,6 +38,7 @@ public:
         }
     }
 
+    /// The number of nanoseconds.
     [[nodiscard]] constexpr std::int64_t count() const noexcept { return count_; }
 
 private:

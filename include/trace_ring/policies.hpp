@@ -90,6 +90,8 @@ struct first_of<Family, Default, First, Rest...> {
 
 }  // namespace impl
 
+/// A list of policies, in any order, at most one of each family; families that are not named take
+/// defaults. Rejects a type that is not a policy, and two of one family, with one message.
 template <class... P>
 struct policies {
     static_assert((impl::is_seen<P>() && ...));

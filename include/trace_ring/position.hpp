@@ -15,7 +15,7 @@ namespace trace_ring::inline v1 {
 /// sub-buffers and slots begin at 1: zero is "never", which a freshly zeroed mapping holds anyway.
 using position = std::uint64_t;
 
-inline constexpr position no_position = 0;
+inline constexpr position no_position = 0;  ///< no position: never
 
 /// The last that fits into a state word, next to the state. No sub-buffer is claimed behind it:
 /// records that would need one are refused, and counted.
@@ -28,12 +28,14 @@ inline constexpr position last_position = ~position{0} >> 3;
 
 /// A position in the upper 61 bits and a state in the lower three, in one word that can be swapped.
 struct stamped {
-    position pos = no_position;
-    unsigned state = 0;
+    position pos = no_position;  ///< the position
+    unsigned state = 0;          ///< the state, below 8
 
+    /// From a word in shared memory.
     [[nodiscard]] static constexpr stamped from(std::uint64_t word) noexcept {
         return {word >> 3, static_cast<unsigned>(word & 7U)};
     }
+    /// As a word that can be swapped.
     [[nodiscard]] constexpr std::uint64_t word() const noexcept { return pos << 3 | state; }
     friend constexpr bool operator==(stamped, stamped) noexcept = default;
 };

@@ -38,6 +38,7 @@ namespace trace_ring::inline v1 {
 /// Set-up failed. `what()` names the file (or the argument), what was tried, and why it failed.
 class setup_error : public std::system_error {
 public:
+    /// `subject`: a file or an argument. `error`: an errno value.
     [[gnu::cold, gnu::noinline]] setup_error(std::string_view subject, std::string_view attempt,
                                              int error)
         : std::system_error(std::error_code(error, std::generic_category())), subject_(subject) {
@@ -53,6 +54,7 @@ public:
             to += part.size();
         }
     }
+    /// The whole message: subject, attempt and cause.
     [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
 
     /// The file or argument at fault.
@@ -119,9 +121,10 @@ public:
         std::vsnprintf(attempt_, sizeof attempt_, attempt, values);
         va_end(values);
     }
+    /// Whether something failed.
     [[nodiscard]] explicit operator bool() const noexcept { return error_ != 0; }
-    [[nodiscard]] int error() const noexcept { return error_; }
-    [[nodiscard]] const char* attempt() const noexcept { return attempt_; }
+    [[nodiscard]] int error() const noexcept { return error_; }              ///< the errno value
+    [[nodiscard]] const char* attempt() const noexcept { return attempt_; }  ///< what was tried
 
 private:
     int error_ = 0;
@@ -149,6 +152,7 @@ private:
     std::abort();
 #endif
 }
+/// Fails with a setup_error made of these.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail_setup(std::string_view subject,
                                                               std::string_view attempt, int error) {
     fail_setup(setup_error(subject, attempt, error));

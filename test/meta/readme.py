@@ -75,6 +75,9 @@ NOT_RUN = {
         "g++ -std=c++20 -I trace_ring/include shop.cpp -pthread":
             "shop.cpp is the reader's: each program on this page is compiled so",
     },
+    "include/trace_ring/recorder/memory_order.md": {
+        "python3 test/meta/memory_order.py . --write": "it changes the page",
+    },
     "include/trace_ring/recipes.md": {
         "trace-reduce core": "there is no core file: test/examples/trace_reduce/kinds_test.cpp makes them",
     },

@@ -23,6 +23,7 @@
 #include "allocation_rows.hpp"
 #include "branch_rows.hpp"
 #endif
+#include "field_index.hpp"
 #include "list_rows.hpp"
 #include "plan.hpp"
 #include "record_rows.hpp"
@@ -154,7 +155,13 @@ struct cursor : sqlite3_vtab_cursor {
     std::unique_ptr<rows> now;
     bool ended = true;
     std::int64_t number = 0;
-    std::optional<std::int64_t> asked;  // this row's number, if SQLite has asked
+    std::optional<std::int64_t> row;  // this row's number, if SQLite has asked
+
+    // Of a join: the question that is asked again and again.
+    int asked = -1;
+    unsigned times = 0;
+    std::shared_ptr<const field_index> index;
+    bool too_large = false;
 };
 
 /// Throws `interrupted` if the query is to stop. SQLite itself looks only between rows.
@@ -207,6 +214,39 @@ struct cursor : sqlite3_vtab_cursor {
         default:
             return std::make_unique<list_rows>(list_of(shape.kind, in, how.counts, look));
     }
+}
+
+/// The term by which a join may look rows up: a field that equals one value. Null: there is none.
+[[nodiscard]] const term* lookup_of(const table_shape& shape, const plan& how) {
+    if (shape.kind != table_kind::event || how.ordered) return nullptr;
+    for (const term& each : how.terms) {
+        const bool equal = each.sign == SQLITE_INDEX_CONSTRAINT_EQ && !each.set;
+        if (equal && shape.columns[each.column].what == cell::field) return &each;
+    }
+    return nullptr;
+}
+
+/// The rows by an index, which is made when a question comes for the fourth time; null: without.
+[[nodiscard]] std::unique_ptr<rows> look_up(cursor& at, int number, const plan& how,
+                                            sqlite3_value** values) {
+    constexpr unsigned few = 3;
+    table& of = at.from;
+    const term* const by = lookup_of(of.shape, how);
+    if (at.asked != number) {
+        at.asked = number;
+        at.times = 0;
+        at.index.reset();
+        at.too_large = false;
+    }
+    if (by == nullptr || at.too_large || ++at.times <= few) return nullptr;
+    if (!at.index) {
+        at.index = field_index::of(
+            scan_all(of.shape, plan(), *of.traces, *of.shared, nullptr, looks_at(of)), of.shape,
+            by->column);
+        at.too_large = !at.index;
+        if (at.too_large) return nullptr;
+    }
+    return std::make_unique<index_rows>(of.shape, at.index, values[by - how.terms.data()]);
 }
 
 int connect(sqlite3* in, void* shared, int count, const char* const* words, sqlite3_vtab** out,
@@ -269,16 +309,18 @@ int next(sqlite3_vtab_cursor* of) {
     return guarded(&at.from.zErrMsg, [&] {
         at.ended = !at.now->next();
         ++at.number;
-        at.asked.reset();
+        at.row.reset();
         return SQLITE_OK;
     });
 }
 int filter(sqlite3_vtab_cursor* of, int number, const char*, int, sqlite3_value** values) {
     auto& at = *static_cast<cursor*>(of);
     return guarded(&at.from.zErrMsg, [&] {
-        at.now = open_rows(at.from, at.from.plans.at(static_cast<std::size_t>(number)), values);
+        const plan& how = at.from.plans.at(static_cast<std::size_t>(number));
+        at.now = look_up(at, number, how, values);
+        if (!at.now) at.now = open_rows(at.from, how, values);
         at.number = 0;
-        at.asked.reset();
+        at.row.reset();
         at.ended = !at.now->next();
         return SQLITE_OK;
     });
@@ -296,11 +338,11 @@ int column(sqlite3_vtab_cursor* of, sqlite3_context* to, int which) {
 int row_number(sqlite3_vtab_cursor* of, sqlite3_int64* out) {
     auto& at = *static_cast<cursor*>(of);
     return guarded(&at.from.zErrMsg, [&] {
-        if (!at.asked) {
+        if (!at.row) {
             const auto key = at.now->key();
-            at.asked = key ? at.from.number_of(*key) : at.number;
+            at.row = key ? at.from.number_of(*key) : at.number;
         }
-        *out = *at.asked;
+        *out = *at.row;
         return SQLITE_OK;
     });
 }

@@ -17,15 +17,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/exporter/json.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
-#include <trace_ring/reduce/trace_file.hpp>
 
 #include "../exporting/csv.hpp"
 #include "../inputs.hpp"
+#include "../kinds/open.hpp"
 #include "query_module.hpp"
 
 namespace trace_reduce {
@@ -272,7 +272,8 @@ private:
 
 class query {
 public:
-    explicit query(const job& on) : on_(on) {
+    /// `files`: those that can be read.
+    query(const job& on, const std::vector<std::string>& files) : on_(on) {
         sqlite3* made = nullptr;
         sqlite3_auto_extension(reinterpret_cast<void (*)()>(&trace_reduce_take_sqlite));
         const int rc = sqlite3_open(":memory:", &made);
@@ -287,10 +288,11 @@ public:
         check(sql::add_module(
             made,
             [this](const std::string& file, std::uint64_t offset, std::string_view what) {
-                if (met_.emplace(file, offset).second) on_.complain.damage(file, offset, what);
+                if (met_.emplace(file, offset, what).second)
+                    on_.complain.damage(file, offset, what);
             },
             [this] { return on_.interrupted != 0; }));
-        open_tables();
+        open_tables(files);
     }
 
     void ask(const std::string& text) {
@@ -314,14 +316,14 @@ private:
     void check(int rc) const {
         if (rc != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(in_.get()));
     }
-    void open_tables() {
+    void open_tables(const std::vector<std::string>& files) {
         std::string call = "SELECT trace_ring_open(";
-        for (std::size_t i = 0; i < on_.wanted.files.size(); ++i) call += i == 0 ? "?" : ",?";
+        for (const auto& file : files) call += &file == files.data() ? "?" : ",?";
         sqlite3_stmt* made = nullptr;
         check(sqlite3_prepare_v2(in_.get(), (call + ')').c_str(), -1, &made, nullptr));
         const statement one(made);
-        for (std::size_t i = 0; i < on_.wanted.files.size(); ++i) {
-            check(sqlite3_bind_text(made, static_cast<int>(i) + 1, on_.wanted.files[i].c_str(), -1,
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            check(sqlite3_bind_text(made, static_cast<int>(i) + 1, files[i].c_str(), -1,
                                     SQLITE_TRANSIENT));
         }
         if (sqlite3_step(made) != SQLITE_ROW) check(SQLITE_ERROR);
@@ -358,24 +360,24 @@ private:
 
     const job& on_;
     database in_;
-    std::set<std::pair<std::string, std::uint64_t>> met_;
+    std::set<std::tuple<std::string, std::uint64_t, std::string>> met_;  // damage
 };
 
 }  // namespace
 
 void query_traces(const job& on) {
-    // SQLite passes on no more than the message of what is wrong with a file.
-    bool readable = true;
+    std::vector<std::string> files;
     for (const auto& path : on.wanted.files) {
-        try {
-            (void)reduce::trace_file::open(path);
-        } catch (const trace_ring::format_error& error) {
-            on.complain.damage(error.file(), error.offset(), error.cause());
-            readable = false;
+        options one = on.wanted;
+        one.files = {path};
+        const opened_files opened = open_files(one, on.complain);
+        if (!opened.spools.empty()) {
+            on.complain.system(path + ": a CPTRAP file, for which there are no tables (--sql)");
         }
+        if (!opened.traces.empty()) files.push_back(path);
     }
-    if (!readable) return;
-    query all(on);
+    if (files.empty()) return;
+    query all(on, files);
     all.ask(on.wanted.sql);
     on.to.flush();
 }

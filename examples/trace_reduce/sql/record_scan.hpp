@@ -51,8 +51,7 @@ public:
     [[nodiscard]] traced_file& file() const noexcept { return *of_; }
     /// Which one of the table's files it is, from 0.
     [[nodiscard]] std::size_t number() const noexcept { return number_; }
-    /// Changes when records of another kind come.
-    [[nodiscard]] std::uint64_t run() const noexcept { return runs_; }
+    [[nodiscard]] const std::shared_ptr<traced_file>& shared_file() const noexcept { return of_; }
     [[nodiscard]] std::int64_t key() const noexcept {
         return of_->time().order_ns(record_->time());
     }
@@ -66,7 +65,6 @@ private:
                 at_ = more.begin();
                 left_ = more.size();
                 fresh_ = true;
-                ++runs_;
                 if (*damaged_ && reduce::is_damage(of_->trace().about(), *record)) {
                     (*damaged_)(of_->path(), record->offset(), record->fault());
                 }
@@ -100,7 +98,6 @@ private:
     reduce::record_run::iterator at_;  // the one after `record_` if `fresh_`, else `record_`
     std::size_t left_ = 0;
     bool fresh_ = false;
-    std::uint64_t runs_ = 0;
 };
 
 /// The records of all files.

@@ -11,6 +11,10 @@
 #include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/policy/clock/counter.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
+
+#include "../core/core_traces.hpp"
+#include "../core/elf_core.hpp"
 
 namespace trace_reduce::sql {
 
@@ -25,13 +29,21 @@ std::uint64_t ticks_now(std::uint32_t clock) {
     return ~std::uint64_t{0};
 }
 
+[[nodiscard]] bool is_core(const reduce::source& file) {
+    char magic[4]{};
+    return file.read(0, magic, sizeof magic) == sizeof magic &&
+           std::string_view(magic, sizeof magic) == "\177ELF";
+}
+
 }  // namespace
 
-traced_file::traced_file(std::string path)
+traced_file::traced_file(std::string path, reduce::source from)
     : path_(std::move(path)),
-      trace_(reduce::trace_file::open(path_, &trace_ring::instrument::reference_packing)) {
+      trace_(reduce::trace_file::of_source(std::move(from),
+                                           &trace_ring::instrument::reference_packing)) {
     struct stat there {};
-    if (::fstat(trace_.about().bytes().fd(), &there) == 0) {
+    const int fd = trace_.about().bytes().fd();
+    if (fd >= 0 && ::fstat(fd, &there) == 0) {
         device_ = there.st_dev;
         inode_ = there.st_ino;
     }
@@ -40,7 +52,7 @@ traced_file::traced_file(std::string path)
 
 bool traced_file::is_replaced() const noexcept {
     struct stat there {};
-    return ::stat(path_.c_str(), &there) == 0 &&
+    return inode_ != 0 && ::stat(path_.c_str(), &there) == 0 &&
            (there.st_dev != device_ || there.st_ino != inode_);
 }
 
@@ -64,13 +76,27 @@ names::code_names& traced_file::names() {
 }
 
 trace_set::trace_set(const std::vector<std::string>& paths) {
-    for (const auto& path : paths) files_.push_back(std::make_shared<traced_file>(path));
+    for (const auto& path : paths) {
+        auto file = reduce::source::open(path);
+        if (!is_core(file)) {
+            files_.push_back(std::make_shared<traced_file>(path, std::move(file)));
+            continue;
+        }
+        const elf_core core(file);
+        const core_traces found(core);
+        for (const auto& each : found.traces()) {
+            files_.push_back(std::make_shared<traced_file>(each.bytes.name(), each.bytes));
+        }
+        if (found.traces().empty()) {
+            throw trace_ring::format_error(path, 0, "no recorder's trace in this core dump");
+        }
+    }
 }
 
 void trace_set::look() {
     for (auto& each : files_) {
         if (each->is_replaced()) {
-            each = std::make_shared<traced_file>(each->path());
+            each = std::make_shared<traced_file>(each->path(), reduce::source::open(each->path()));
         } else {
             each->look();
         }
@@ -81,6 +107,11 @@ std::shared_ptr<trace_set> connection::open(const std::vector<std::string>& path
     auto& known = sets_[paths];
     auto made = known.lock();
     if (!made) known = made = std::make_shared<trace_set>(paths);
+    for (const auto& file : made->files()) {
+        for (const auto& each : file->trace().damages()) {
+            if (damaged) damaged(file->path(), each.offset, each.what);
+        }
+    }
     return made;
 }
 

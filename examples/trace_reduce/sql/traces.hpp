@@ -27,8 +27,8 @@ namespace reduce = trace_ring::reduce;
 /// One file.
 class traced_file {
 public:
-    /// Throws std::system_error, trace_ring::format_error.
-    explicit traced_file(std::string path);
+    /// `path`: its name, or the name of a trace in a core dump. Throws trace_ring::format_error.
+    traced_file(std::string path, reduce::source from);
     traced_file(const traced_file&) = delete;
     traced_file& operator=(const traced_file&) = delete;
 
@@ -64,7 +64,8 @@ private:
 /// The files of some tables.
 class trace_set {
 public:
-    /// Throws as traced_file does.
+    /// Trace files, and core dumps, which may have several traces. Throws std::system_error,
+    /// trace_ring::format_error.
     explicit trace_set(const std::vector<std::string>& paths);
 
     [[nodiscard]] const std::vector<std::shared_ptr<traced_file>>& files() const noexcept {
@@ -87,7 +88,7 @@ using damage_report =
 /// What the tables of one connection share.
 class connection {
 public:
-    /// The set of these files, which may be there already.
+    /// The set of these files, which may be there already. Reports damage in their tables.
     [[nodiscard]] std::shared_ptr<trace_set> open(const std::vector<std::string>& paths);
 
     /// A cursor of a table of this set is opened, or closed. All that are open at the same time

@@ -50,6 +50,7 @@ public:
         // order: cptrap.start:A pairs with cptrap.ask:A
         chosen_.store(&what, release);
     }
+    /// Ends CPTRAP: calls and entries are ignored from now on. Any thread.
     void stop() noexcept {
         chosen_.store(nullptr, relaxed);  // relaxed: it publishes no other data
     }
@@ -95,7 +96,7 @@ enum class outcome : std::uint8_t {
 
 /// The result of a guest's call.
 struct call_result {
-    outcome what = outcome::inactive;
+    outcome what = outcome::inactive;                       ///< what became of the call
     program_exception exception = program_exception::none;  ///< none unless `what` is exception
     std::uint32_t address = 0;  ///< exception: the address of the bytes whose access met it
 
@@ -133,6 +134,7 @@ template <guest_storage Storage>
 template <class Sink>
 requires(ring_of_bytes<Sink> || recorder_of_events<Sink>) class cp_interface {
 public:
+    /// Calls are passed on to `sink` if `gate` selects them; both must outlive this object.
     constexpr cp_interface(const trapok& gate, Sink& sink) noexcept : gate_(&gate), sink_(&sink) {}
 
     /// TRAPOK: records `data` with an individualizing code. Longer data are cut to 264 bytes

@@ -27,6 +27,7 @@ class number_set {
     static_assert(Count % 64 == 0);
 
 public:
+    /// Constant time; false for a number that is not below `Count`.
     [[nodiscard]] constexpr bool contains(std::size_t number) const noexcept {
         return number < Count && (words_[number / 64] >> number % 64 & 1U) != 0;
     }
@@ -34,6 +35,7 @@ public:
     constexpr void insert(std::size_t number) noexcept {
         if (number < Count) words_[number / 64] |= std::uint64_t{1} << number % 64;
     }
+    /// Ignores a number that is not in the set.
     constexpr void erase(std::size_t number) noexcept {
         if (number < Count) words_[number / 64] &= ~(std::uint64_t{1} << number % 64);
     }
@@ -58,6 +60,7 @@ private:
 /// Selects nothing at first. It has 8224 bytes: keep one for all users, and pass it by reference.
 class cptrap_selection {
 public:
+    /// All types, with all codes.
     [[nodiscard]] static constexpr cptrap_selection everything() noexcept {
         cptrap_selection out;
         out.types_.insert(0, 255);
@@ -85,10 +88,12 @@ public:
     }
     /// Adds interface data with any code.
     constexpr cptrap_selection& any_code() noexcept { return codes(0, 0xFFFF); }
+    /// Removes a type; entries of the trace table are removed by their events.
     constexpr cptrap_selection& without(cptrap_type which) noexcept {
         types_.erase(static_cast<std::size_t>(which));
         return *this;
     }
+    /// Removes interface data with this code.
     constexpr cptrap_selection& without(std::uint16_t code) noexcept {
         codes_.erase(code);
         return *this;
@@ -98,12 +103,15 @@ public:
     [[nodiscard]] constexpr bool takes(std::uint16_t code) const noexcept {
         return takes(cptrap_type::cp_interface) && codes_.contains(code);
     }
+    /// Records of this type are chosen.
     [[nodiscard]] constexpr bool takes(cptrap_type which) const noexcept {
         return types_.contains(static_cast<std::size_t>(which));
     }
+    /// Entries of CP's trace table with this event are chosen.
     [[nodiscard]] constexpr bool takes(cp_event which) const noexcept {
         return types_.contains(static_cast<std::size_t>(which));
     }
+    /// The record is chosen, by its type, its code or its event.
     [[nodiscard]] constexpr bool takes(const cptrap_view& record) const noexcept {
         if (record.type == cptrap_type::cp_interface) return takes(record.code);
         if (const auto entry = record.entry(); entry) return takes(entry->event());

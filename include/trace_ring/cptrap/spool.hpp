@@ -48,12 +48,13 @@ namespace trace_ring::inline v1::cptrap {
 
 /// Tag: the spool continues an existing file.
 struct go_on_t {};
-inline constexpr go_on_t go_on{};
+inline constexpr go_on_t go_on{};  ///< continues an existing file
 
 /// Used by one thread at a time. The file has one writer: a spool refuses a file that another
 /// spool, of this process or another, has opened to write.
 class spool {
 public:
+    /// The file grows as long as the disk has room.
     static constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
 
     /// Creates the file, which may grow to `limit` bytes. Throws setup_error if it exists, or
@@ -170,7 +171,7 @@ public:
     [[nodiscard]] std::uint64_t spool_records() const noexcept {
         return next_ + (last_is_written_ ? 1 : 0);
     }
-    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }  ///< the file's name
 
 private:
     static constexpr std::size_t loss_bytes = record::cptrap_header_bytes + 8;

@@ -37,22 +37,24 @@ namespace trace_ring::inline v1::reduce {
 
 /// One item of a spool file. Spans are valid until the reader loads another spool record.
 struct spool_item {
+    /// What an item is.
     enum class kind : std::uint8_t {
         end,         ///< no more in this direction, for now
         record,      ///< `record`: also of an unknown type, if its length is known
         unreadable,  ///< the bytes at `offset` cannot be divided into records
         torn,        ///< the file ends within the spool record: the missing bytes begin here
     };
-    kind what = kind::end;
+    kind what = kind::end;                             ///< what this item is
     record::spool_end why = record::spool_end::whole;  ///< the cause if unreadable or torn
     std::uint64_t number = 0;                          ///< of the spool record, from 0
     std::size_t index = 0;                             ///< in the spool record, from 0
     std::uint64_t offset = 0;                          ///< in the file
     std::span<const std::byte> bytes;                  ///< the whole record, or the bad bytes
-    record::cptrap_view record{};
+    record::cptrap_view record{};                      ///< if `what` is record: its fields
 
     /// Not the end.
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
+    /// The cause of damage, as text; for torn and unreadable.
     [[nodiscard]] constexpr std::string_view cause() const noexcept {
         return what == kind::torn ? to_string(record::spool_end::cut) : to_string(why);
     }
@@ -72,12 +74,14 @@ public:
                                            std::string name = "memory") {
         return spool_reader(source::from(memory, std::move(name)));
     }
+    /// Reads from a source that is already open.
     explicit spool_reader(source from) : from_(std::move(from)), page_(words) {}
     spool_reader(spool_reader&&) = default;
     spool_reader& operator=(spool_reader&&) = default;
     spool_reader(const spool_reader&) = delete;
     spool_reader& operator=(const spool_reader&) = delete;
 
+    /// The file's name, or the memory's.
     [[nodiscard]] const std::string& name() const noexcept { return from_.name(); }
     /// Bytes of the file now.
     [[nodiscard]] std::uint64_t size() const noexcept { return from_.size(); }
@@ -93,6 +97,7 @@ public:
 
     /// From now on returns only chosen records, and always unreadable, torn and lost ones.
     void select(const record::cptrap_selection& what) { what_ = what; }
+    /// All records are read again, after `select`.
     void select_everything() noexcept { what_.reset(); }
     /// While `asked` is not 0, `next` and `previous` load no other spool record and return `end`.
     /// For a program that a signal interrupts, because one call may skip records up to the end of
@@ -119,6 +124,7 @@ public:
         index_ = 0;
         items_.clear();
     }
+    /// The next item backward is the last one.
     void go_to_end() noexcept { go_to(spool_records()); }
     /// The current spool record, or the one that `next` would load.
     [[nodiscard]] std::uint64_t at() const noexcept { return at_; }

@@ -28,20 +28,24 @@ namespace trace_ring::inline v1::claim {
 /// The three control words of a table, by value. `last` lies one past the last entry.
 template <std::unsigned_integral Word>
 struct controls {
-    Word current = 0, first = 0, last = 0;
+    Word current = 0;  ///< address of the current entry
+    Word first = 0;    ///< address of the first entry
+    Word last = 0;     ///< address behind the last entry
     friend constexpr bool operator==(const controls&, const controls&) noexcept = default;
 };
 
 /// The result of a step: the entry for the record, and the current-entry control after it.
 template <std::unsigned_integral Word>
 struct step {
-    Word entry = 0, current = 0;
+    Word entry = 0;    ///< address of the entry for the record
+    Word current = 0;  ///< the current-entry control afterwards
     friend constexpr bool operator==(const step&, const step&) noexcept = default;
 };
 
 /// Wraps at the end and anywhere past it, so a step leaves [.., last) only if it began outside. If
 /// the table's size is no multiple of the entry's, its last entry reaches beyond the end.
 struct at_or_past {
+    /// Whether the table is left, so that the first entry follows.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
         return next >= last;
@@ -51,6 +55,7 @@ struct at_or_past {
 /// Wraps only if the compare is equal: steps that miss `last` continue beyond the table, so the
 /// table's size must be a multiple of the entry's.
 struct only_at {
+    /// Whether the table is left, so that the first entry follows.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
         return next == last;
@@ -59,6 +64,7 @@ struct only_at {
 
 /// Never wraps: another rule ends the table.
 struct never {
+    /// Whether the table is left, so that the first entry follows.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word, Word) noexcept {
         return false;
@@ -68,6 +74,7 @@ struct never {
 /// Current is the entry last used: the entry that it names at first is not the first one used.
 template <class WrapTest>
 struct pre_increment {
+    /// The next step of a table with entries of `size` bytes.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr step<Word> advance(const controls<Word>& at,
                                                       Word size) noexcept {
@@ -90,6 +97,7 @@ struct pre_increment {
 /// Current is the entry to be used next.
 template <class WrapTest>
 struct post_increment {
+    /// The next step of a table with entries of `size` bytes.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr step<Word> advance(const controls<Word>& at,
                                                       Word size) noexcept {

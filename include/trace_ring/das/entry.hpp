@@ -27,7 +27,7 @@ namespace trace_ring::inline v1::record {
 struct alignas(32) das_entry {
     using family = trace_ring::family::record;
 
-    std::byte payload[32]{};
+    std::byte payload[32]{};  ///< the words of the entry, big-endian
 
     /// Packs `values` into the payload, in order and without gaps, in the host's byte order; the
     /// rest becomes zero. Values that do not fit, or cannot be copied as bytes, do not compile.

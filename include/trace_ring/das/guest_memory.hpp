@@ -24,14 +24,16 @@ namespace trace_ring::inline v1 {
 
 /// A region of guest storage that refuses some accesses: [first, first + bytes).
 struct guest_region {
+    /// What a region refuses.
     enum class kind : std::uint8_t {
         no_segment,         ///< any access: segment translation
         no_page,            ///< any access: page translation
         segment_protected,  ///< a store: protection
         key_protected,      ///< a program's store: protection; tracing is not affected
     };
-    std::uint32_t first = 0, bytes = 0;
-    kind what = kind::no_page;
+    std::uint32_t first = 0;    ///< guest address
+    std::uint32_t bytes = 0;    ///< size
+    kind what = kind::no_page;  ///< what it refuses
 };
 
 /// Guest storage in `bytes`, with big-endian words. Owns nothing: `bytes` and `regions` must
@@ -44,6 +46,7 @@ public:
     /// With low-address protection, stores below this address meet protection.
     static constexpr std::uint32_t low_addresses = 512;
 
+    /// With no regions, all of `bytes` can be accessed.
     explicit guest_memory(std::span<std::byte> bytes, std::span<const guest_region> regions = {},
                           bool low_address_protection = false) noexcept
         : bytes_(bytes), regions_(regions), low_address_protection_(low_address_protection) {}
@@ -69,11 +72,15 @@ public:
         return program_exception::none;
     }
 
+    /// A word in the guest's byte order; `address` is a multiple of four and below the end.
+    /// Constant time.
     [[nodiscard]] std::uint32_t fetch(std::uint32_t address) const noexcept {
         // relaxed: the machine orders storage only by serialization, see `serialize`
         return record::big_endian(word(address).load(relaxed));
     }
 
+    /// Compare-and-swap of a word: on failure `expected` has the word found. Serializes, as the
+    /// machine's instruction does.
     [[nodiscard]] bool swap(std::uint32_t address, std::uint32_t& expected,
                             std::uint32_t value) noexcept {
         auto found = record::big_endian(expected);
@@ -92,6 +99,7 @@ public:
         }
     }
 
+    /// Orders all accesses before it and all after it, of all processors that use this memory.
     void serialize() noexcept {
         // A processor that fetches a current-entry control and then serializes sees all stores
         // before the swap that set it. The entry itself is stored after the swap, so it may be

@@ -41,6 +41,7 @@ concept listened_to = requires(R& ring) {
 template <listened_to Ring, stands Reader>
 class listener {
 public:
+    /// For the reader of that ring; not thread-safe.
     constexpr listener(Ring& ring, const Reader& reader) noexcept : ring_(ring), reader_(reader) {}
     listener(const listener&) = delete;
     listener& operator=(const listener&) = delete;

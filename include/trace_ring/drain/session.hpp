@@ -50,14 +50,15 @@ template <class Source>
 requires drainable<std::remove_reference_t<Source>>
 class session<Source> {
 public:
-    using drained = std::remove_reference_t<Source>;
-    using portion = typename drained::portion;
+    using drained = std::remove_reference_t<Source>;  ///< what is drained
+    using portion = typename drained::portion;        ///< a part that the source hands over whole
 
     /// Begins a session. Throws std::system_error (or what derives from it) if another session is
     /// at work, with EBUSY, or if a right is missing. What a dead owner held can be drained again.
     template <class From>
     requires std::constructible_from<Source, From&>
     explicit session(From& from) : source_(from) { source_.attach(); }
+    /// The same, of an object that leads to what is drained, such as a recorder.
     template <class From>
     requires(leads_to_drainable<From> &&
              !std::constructible_from<Source, From&>) explicit session(From& from)
@@ -72,8 +73,10 @@ public:
     /// A held portion, until it is consumed or kept; its destructor keeps it.
     class held {
     public:
+        /// The other one holds nothing afterwards.
         held(held&& other) noexcept
             : from_(std::exchange(other.from_, nullptr)), what_(std::move(other.what_)) {}
+        /// Keeps what it held before.
         held& operator=(held&& other) noexcept {
             if (this != &other) {
                 keep();
@@ -84,7 +87,9 @@ public:
         }
         ~held() { keep(); }
 
+        /// Not if it was consumed or kept.
         [[nodiscard]] const portion& operator*() const noexcept { return what_; }
+        /// Not if it was consumed or kept.
         [[nodiscard]] const portion* operator->() const noexcept { return &what_; }
 
         /// Gives it back: its room may be used again.
@@ -154,6 +159,7 @@ public:
         lost_ += source_.rest();
         return sum;
     }
+    /// As `finish`, record by record: calls `visit` with a drained_record. Returns their number.
     template <class Visit>
     std::uint64_t finish_records(Visit&& visit) {
         std::uint64_t sum = 0;
@@ -183,6 +189,7 @@ public:
         }
         return finish(visit);
     }
+    /// The same, without the causes.
     template <class Visit>
     requires stoppable<drained> std::uint64_t service(Visit&& visit) {
         return service(visit, [](const auto&) {});

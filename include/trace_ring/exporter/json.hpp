@@ -58,6 +58,7 @@
 
 namespace trace_ring::inline v1::exporter {
 
+/// How whole numbers beyond 2^53 are written.
 enum class wide_integers {
     numbers,  ///< exact; parsers that read every number as a double lose the last digits
     strings,  ///< exact everywhere: "9007199254740993"
@@ -230,6 +231,7 @@ public:
     json_writer(const json_writer&) = delete;
     json_writer& operator=(const json_writer&) = delete;
 
+    /// Appends one item and a line end. Linear in its size; the memory of the writer is reused.
     void append(std::string& out, const reduce::item& what) {
         own_.clear();
         append(own_, what);

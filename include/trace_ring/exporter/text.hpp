@@ -18,7 +18,7 @@
 /// of a span follows if it is given, with `~` before it if it is not exact. Durations have their
 /// unit: `latency=12ms`.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
-/// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
+/// characters and bytes that are not UTF-8 appear as `\xNN`, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
 /// addresses are hexadecimal (and, where address_names are given, have the names of their places:
 /// `0x401136 <main+0x16>`), arrays are in brackets, values of enumerations are their names,
@@ -59,12 +59,13 @@ public:
                                                    std::uint64_t address) = 0;
 };
 
+/// How records are shown.
 struct text_options {
-    time_format time = time_format::local;
-    bool colour = false;     ///< ANSI colours
-    bool processes = false;  ///< process ids too: `[1200/1234 worker]`
-    bool entries = false;    ///< and, if ids are not unique, process numbers: `[1#0/1 worker]`
-    std::string file{};      ///< if not empty, each line begins with it and a colon
+    time_format time = time_format::local;  ///< how times are shown
+    bool colour = false;                    ///< ANSI colours
+    bool processes = false;                 ///< process ids too: `[1200/1234 worker]`
+    bool entries = false;  ///< and, if ids are not unique, process numbers: `[1#0/1 worker]`
+    std::string file{};    ///< if not empty, each line begins with it and a colon
     /// If not null, addresses are shown as `0x401136 <main+0x16>`; it must outlive the writer.
     address_names* names = nullptr;
 };
@@ -82,6 +83,7 @@ public:
         file_ = impl::piece(own_.view());
     }
 
+    /// Appends one item and a line end. Linear in its size; the memory of the writer is reused.
     void append(std::string& out, const reduce::item& what) {
         own_.clear();
         append(own_, what);

@@ -31,20 +31,21 @@ namespace trace_ring::inline v1::point {
 
 /// A clause's code for one mode. An empty predicate is always true.
 struct clause_code {
-    code predicate;
-    code action;
+    code predicate;                  ///< decides whether the action runs
+    code action;                     ///< stores the output
     std::uint32_t output_bytes = 0;  ///< what the action stores
 };
 
 /// The result of a clause at a firing.
 struct clause_result {
+    /// What happened.
     enum fate : std::uint8_t {
         ran,
         not_wanted,  ///< the predicate is false
         unreadable,  ///< the predicate could not read a value that it uses: neither true nor false
     };
-    std::uint32_t clause = 0;
-    fate is = ran;
+    std::uint32_t clause = 0;           ///< the clause's number
+    fate is = ran;                      ///< what happened
     std::uint32_t faults = 0;           ///< of the action: values that it could not read are 0
     std::span<const std::byte> output;  ///< of the action; valid during the call
 };
@@ -54,13 +55,14 @@ class clauses {
 public:
     /// A part of the table, in instructions.
     struct part {
-        std::uint32_t offset = 0;
-        std::uint32_t size = 0;
+        std::uint32_t offset = 0;  ///< index of the first instruction
+        std::uint32_t size = 0;    ///< number of instructions
     };
+    /// A clause's code for one mode, as parts of the table.
     struct stream {
-        part predicate;
-        part action;
-        std::uint32_t output_bytes = 0;
+        part predicate;                  ///< empty: always true
+        part action;                     ///< stores the output
+        std::uint32_t output_bytes = 0;  ///< what the action stores
     };
 
     /// Adds a clause, and returns its number. Throws std::invalid_argument that names the mode, the
@@ -84,15 +86,19 @@ public:
         return static_cast<std::uint32_t>(points_.size() - 1);
     }
 
+    /// The number of clauses.
     [[nodiscard]] std::size_t size() const noexcept { return clauses_.size(); }
+    /// The clauses of a trace point; empty if there is no such point.
     [[nodiscard]] std::span<const std::uint32_t> at(std::uint32_t point) const noexcept {
         if (point >= points_.size()) return {};
         return points_[point];
     }
+    /// A clause's code for one mode. `clause` must exist.
     [[nodiscard]] const stream& stream_of(std::uint32_t clause,
                                           record::program_mode mode) const noexcept {
         return clauses_[clause][static_cast<std::size_t>(mode)];
     }
+    /// The instructions of a part.
     [[nodiscard]] code at(part of) const noexcept {
         return code(instructions_).subspan(of.offset, of.size);
     }

@@ -22,13 +22,15 @@
 
 namespace trace_ring::inline v1::point {
 
+/// Where a trace point is: a tuple of fields, with globs.
 class specification {
 public:
-    static constexpr std::size_t most_fields = 8;
+    static constexpr std::size_t most_fields = 8;  ///< the longest tuple
 
+    /// An error in the text.
     struct mistake {
-        std::size_t at = 0;  ///< bytes from the text's begin
-        const char* what = nullptr;
+        std::size_t at = 0;          ///< bytes from the text's begin
+        const char* what = nullptr;  ///< what is wrong; null if nothing is
     };
 
     /// Reads a tuple, which is the whole text; it must outlive the result. An error is stored in
@@ -78,6 +80,7 @@ public:
     [[nodiscard]] constexpr std::span<const std::string_view> fields() const noexcept {
         return std::span(fields_).first(count_);
     }
+    /// Whether the first field is this type of point.
     [[nodiscard]] constexpr bool is(std::string_view type) const noexcept {
         return count_ != 0 && fields_[0] == type;
     }

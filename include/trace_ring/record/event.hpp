@@ -32,10 +32,10 @@ namespace trace_ring::inline v1 {
 
 /// One field as the dictionary describes it.
 struct field_description {
-    name_view name{};
-    field_type type{};
-    field_form form{};
-    std::uint16_t count = 1;
+    name_view name{};          ///< the field's name
+    field_type type{};         ///< the type of its elements
+    field_form form{};         ///< one value, an array, or a text
+    std::uint16_t count = 1;   ///< number of elements of an array
     std::uint16_t offset = 0;  ///< in the payload
     bool flow = false;         ///< its elements are numbers of flows
     bool result = false;       ///< recorded at the end of a span; the offset is in that payload
@@ -43,10 +43,11 @@ struct field_description {
 
 /// An event type as the dictionary describes it. Static storage; the views refer to literals.
 struct type_description {
-    name_view name{};
-    event_kind kind{};
-    bool counted = false;
+    name_view name{};               ///< the event's name
+    event_kind kind{};              ///< event, span or counter
+    bool counted = false;           ///< its total survives the wrap and the crash
     std::uint32_t fixed_bytes = 0;  ///< of the payload, a multiple of 8
+    /// Its fields, in the order of declaration, results of spans last.
     static_list<field_description> fields{};
     static_list<std::uint64_t> names{};  ///< units, names of values: record/event/value_names.hpp
 };

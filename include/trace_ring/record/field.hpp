@@ -24,14 +24,18 @@ namespace trace_ring::inline v1 {
 class name_view {
 public:
     constexpr name_view() noexcept = default;
+    /// `text` has `size` bytes, and lives as long as the program.
     constexpr name_view(const char* text, std::size_t size) noexcept : text_(text), size_(size) {}
+    /// From a text that ends with a zero.
     constexpr name_view(const char* text) noexcept : name_view(text, __builtin_strlen(text)) {}
+    /// From any string view.
     template <class View>
     requires requires(const View& v) {
         v.data() + v.size();
         typename View::traits_type;
     }
     constexpr name_view(const View& text) noexcept : name_view(text.data(), text.size()) {}
+    /// To any string view.
     template <class View>
     requires requires { typename View::traits_type; }
     [[nodiscard]] constexpr operator View() const noexcept { return View(text_, size_); }
@@ -41,11 +45,13 @@ public:
     [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] constexpr const char* begin() const noexcept { return text_; }
     [[nodiscard]] constexpr const char* end() const noexcept { return text_ + size_; }
+    /// Compares the bytes.
     friend constexpr bool operator==(name_view a, name_view b) noexcept {
         bool same = a.size_ == b.size_;
         for (std::size_t i = 0; same && i < a.size_; ++i) same = a.text_[i] == b.text_[i];
         return same;
     }
+    /// Compares the bytes with any string view.
     template <class View>
     requires requires { typename View::traits_type; }
     friend constexpr bool operator==(name_view a, const View& b) noexcept {
@@ -60,11 +66,11 @@ private:
 /// A list that lives as long as the program.
 template <class T>
 struct static_list {
-    using value_type = T;
-    using const_iterator = const T*;
+    using value_type = T;             ///< the type of elements
+    using const_iterator = const T*;  ///< an iterator
 
-    const T* first = nullptr;
-    std::size_t count = 0;
+    const T* first = nullptr;  ///< the first element
+    std::size_t count = 0;     ///< the number of elements
 
     [[nodiscard]] constexpr const T* begin() const noexcept { return first; }
     [[nodiscard]] constexpr const T* end() const noexcept { return first + count; }
@@ -77,10 +83,12 @@ struct static_list {
 /// A string literal as a template argument.
 template <std::size_t N>
 struct literal {
-    char text[N]{};
+    char text[N]{};  ///< the text, with a zero at its end
+    /// From a string literal.
     constexpr literal(const char (&from)[N]) noexcept {  // implicit: so that "name" converts
         for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
     }
+    /// The text without the zero.
     [[nodiscard]] constexpr name_view view() const noexcept { return {text, N - 1}; }
 };
 
@@ -111,6 +119,7 @@ enum class field_type : std::uint8_t {
     return number < sizeof bytes ? bytes[number] : 0;
 }
 
+/// How many values a field has.
 enum class field_form : std::uint8_t {
     scalar = 0,
     array = 1,     ///< a fixed number of elements
@@ -127,8 +136,9 @@ enum class event_kind : std::uint8_t {
 /// How many fields can be numbers of flows: the first ones, for which the dictionary has a bit.
 inline constexpr std::size_t most_flow_fields = 64;
 
+/// Bits of the length of a text or of a list in a record.
 inline constexpr std::uint16_t variable_length_mask = 0x7FFF;
-inline constexpr std::uint16_t variable_cut_bit = 0x8000;
+inline constexpr std::uint16_t variable_cut_bit = 0x8000;  ///< set if the text or list was cut
 
 namespace impl {
 
@@ -167,8 +177,7 @@ template <class T, class Value>
     }
 }
 
-/// Whether a field takes this type of value. If not, the compiler shows the field, its name and its
-/// type with the message.
+/// Whether a field takes this type. If not, the compiler shows the field, its name and its type.
 template <class Field, class Value>
 consteval bool takes_value() {
     using type = typename Field::type;

@@ -32,6 +32,7 @@
 
 namespace trace_ring::inline v1 {
 
+/// Controls a program from outside, through the control page of its trace file. Used by one thread.
 class control {
 public:
     /// Opens a trace file, or `/proc/PID/fd/N` of a memory file. Throws setup_error, which names
@@ -59,7 +60,7 @@ public:
 
     /// Stops all recording into the file, or continues it.
     void pause() { set_all(true); }
-    void resume() { set_all(false); }
+    void resume() { set_all(false); }  ///< opens the gates that `pause` shut
 
     /// Requests a snapshot. The next writer that needs a sub-buffer writes it to the file
     /// recorder_options::snapshot_file + ".N", or the trace file's name + ".snapshot.N" if there is

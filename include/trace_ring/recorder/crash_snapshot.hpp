@@ -35,6 +35,7 @@ inline namespace disabled {  // see recorder/site/disabled.hpp
 /// For set-up; throws setup_error if the process has one already. The recorder must outlive it.
 class crash_snapshot {
 public:
+    /// `file`: the name of the snapshot, with the patterns of recorder_options::file.
     template <class Kind>
     crash_snapshot(basic_recorder<Kind>& of, std::string file) : file_(std::move(file)) {
         take_ = [](void* from, const char* to) noexcept {

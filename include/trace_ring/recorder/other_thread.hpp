@@ -115,6 +115,7 @@ public:
     class scope {
     public:
         scope() noexcept = default;
+        /// Until it is destroyed. Used by one thread; not nested.
         explicit scope(const other_thread& of) noexcept : is_other_(of.node_ != nullptr) {
             // relaxed, all: own words
             for (std::size_t ring = 0; is_other_ && ring < layout::max_rings; ++ring) {

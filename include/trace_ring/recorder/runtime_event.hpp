@@ -42,17 +42,20 @@ namespace trace_ring::inline v1 {
 #if defined(TRACE_RING_DISABLE)
 inline namespace disabled {
 #endif
+/// An event whose name and fields are known at run time only.
 class runtime_event {
 public:
+    /// A value and its name in readers.
     struct named_value {
         std::uint64_t value = 0;  ///< of a signed field, extended with its sign
-        std::string_view name;
+        std::string_view name;    ///< the name: UTF-8
     };
+    /// Describes a field.
     struct field {
-        std::string_view name;
-        field_type type = field_type::u64;
-        field_form form = field_form::scalar;
-        std::uint16_t count = 1;  ///< of an array's elements
+        std::string_view name;                 ///< the name: UTF-8, unique in the event
+        field_type type = field_type::u64;     ///< the type of its elements
+        field_form form = field_form::scalar;  ///< one value, an array, or a text
+        std::uint16_t count = 1;               ///< of an array's elements
         /// Names of whole numbers, as far as the dictionary has room for them (most_names_bytes).
         std::span<const named_value> values{};
     };
@@ -84,10 +87,11 @@ public:
 #endif
     };
 
+    /// Keeps others from calling the constructor.
     struct token {
-        event_kind kind;
-        std::size_t before_results;
-        std::uint32_t ring;
+        event_kind kind;             ///< event or span
+        std::size_t before_results;  ///< number of fields that are not results
+        std::uint32_t ring;          ///< number of the quota's ring; 0: none
     };
     /// By `make` and `make_span` alone.
     runtime_event(token what, std::string_view name, std::span<const field> fields)

@@ -66,6 +66,7 @@ struct recorder_policies {
 };
 }  // namespace impl
 
+/// Records events into a trace, which it makes or joins. Any thread may record.
 template <class Kind>
 class basic_recorder {
     static_assert(list_of_policies<Kind>,
@@ -81,7 +82,9 @@ class basic_recorder {
                   "trace_ring: the one claim of a recorder is claim::per_cpu");
 
 public:
+    /// A record that is filled in place, until it is committed or discarded.
     using reservation = lane_reservation;
+    /// What `scope` returns: an open span.
     template <impl::told_event E>
     using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
@@ -130,10 +133,9 @@ public:
         return made;
     }
 
-    /// A span: its begin is recorded now, its end by `end(results...)` of the returned object, or
-    /// by the object's destructor, in any thread, also in a forked child, and also if spans that
-    /// began later are still open. A span that the destructor ends has no results, and readers
-    /// report that. Needs recorder/spans.hpp.
+    /// A span: its begin is recorded now, its end by `end(results...)` of the returned object or by
+    /// its destructor: in any thread or forked child, also if later spans are open. A span that the
+    /// destructor ends has no results, and readers report that. Needs recorder/spans.hpp.
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
@@ -141,11 +143,11 @@ public:
         return scoped<E>(*this, values...);
     }
 
-    /// Shuts every gate of this program, or opens them again. Takes effect immediately on this
-    /// thread, soon on others. Signal-safe.
+    /// Shuts every gate of this program: on this thread immediately, on others soon. Signal-safe.
     void pause() noexcept {
         if (has_cold_path()) words_.cold->shut(words_, true);
     }
+    /// Opens the gates that `pause` shut.
     void resume() noexcept {
         if (has_cold_path()) words_.cold->shut(words_, false);
     }
@@ -157,21 +159,20 @@ public:
         if (has_cold_path()) words_.cold->register_type(words_, impl::event_of<E>::state);
         return enable(E::name, on);
     }
+    /// The same for all events whose names match. Returns how many there are.
     std::size_t enable(name_view glob, bool on) noexcept {
         return has_cold_path() ? words_.cold->enable(words_, glob, on) : 0;
     }
 
     /// Writes a consistent copy of the trace to a new file (through a temporary name), while
-    /// recording continues. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
-    /// or a handler for a request from outside may call it. EBUSY: another thread is writing
-    /// one.
+    /// recording continues. Returns 0 or an errno value (EBUSY: another thread is writing one).
+    /// Signal-safe: a crash handler, an assertion or a handler for a request may call it.
     int snapshot(const char* file) noexcept {
         return has_cold_path() ? words_.cold->snapshot(words_, file) : 0;
     }
 
-    /// With a sampled clock: reports that the calling thread did something else for a while, so
-    /// that its next record reads the clock. Other clocks: no effect. Signal-safe; the lane of an
-    /// open record does not change.
+    /// With a sampled clock: the calling thread did something else for a while, so its next record
+    /// reads the clock. Other clocks: no effect. Signal-safe; keeps the lane of an open record.
     void pause_ends() noexcept {
         if constexpr (time_source::shared) {
             if (has_cold_path()) words_.cold->pause_ends(words_);

@@ -152,6 +152,7 @@ struct append_span {
 template <class Recorder, recordable E>
 class open_scope {
 public:
+    /// The other one is no span afterwards.
     open_scope(open_scope&& other) noexcept : owner_(other.owner_) {
         other.owner_ = nullptr;
         if (owner_ != nullptr) span_ = other.span_;

@@ -27,9 +27,9 @@ namespace trace_ring::inline v1::reduce {
 
 /// The positions from `from` to before `to` of one lane, or of every lane.
 struct position_range {
-    std::uint32_t lane = 0;  ///< 0: every lane
-    position from = 0;
-    position to = ~position{0};
+    std::uint32_t lane = 0;      ///< 0: every lane
+    position from = 0;           ///< the first position
+    position to = ~position{0};  ///< behind the last position
 
     /// Whether any of the `count` positions from `at` on is in it; a count of 0 means 1.
     [[nodiscard]] bool has_any(position at, std::uint64_t count) const noexcept {
@@ -40,10 +40,11 @@ struct position_range {
 
 /// The ticks from `from` to `to`, including `to`.
 struct tick_range {
-    std::uint64_t from = 0;
-    std::uint64_t to = ~std::uint64_t{0};
+    std::uint64_t from = 0;                ///< the first tick
+    std::uint64_t to = ~std::uint64_t{0};  ///< the last tick
 };
 
+/// The direction of reading.
 enum class direction { forward, backward };
 
 /// How items of different lanes are ordered.
@@ -72,9 +73,11 @@ struct filter {
     std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>
         ahead{};
 
+    /// Whether no lane is left out.
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
     }
+    /// Whether no time is left out.
     [[nodiscard]] bool all_time() const noexcept {
         return from == 0 && to == ~std::uint64_t{0} && times.empty();
     }
@@ -97,12 +100,14 @@ struct filter {
         }
         return {(std::max)(next.from, from), (std::min)(next.to, to)};
     }
+    /// Whether a record with this time is selected.
     [[nodiscard]] bool wants_time(std::uint64_t time) const noexcept {
         const tick_range next = times_at(time, direction::forward);
         return time >= next.from && time <= next.to;
     }
     /// Whether all of every wanted lane is wanted.
     [[nodiscard]] bool unbounded() const noexcept { return all_time() && positions.empty(); }
+    /// The positions of a lane that are selected.
     [[nodiscard]] position_range positions_of(const lane_info& lane) const noexcept {
         position_range all{lane.number};
         for (const auto& each : positions) {
@@ -124,6 +129,7 @@ struct filter {
         return threads.empty() ||
                std::find(threads.begin(), threads.end(), lane.thread) != threads.end();
     }
+    /// Whether events with this name are selected. Linear in the number of globs.
     [[nodiscard]] bool wants_event(std::string_view name) const noexcept {
         return events.empty() ||
                std::any_of(events.begin(), events.end(),

@@ -35,30 +35,33 @@ namespace trace_ring::inline v1::reduce {
     return !record.fault().empty() && !excused;
 }
 
+/// The records of one event.
 struct event_statistics {
-    const event_type* type = nullptr;  ///< null: records of events that the dictionary lacks
-    std::uint64_t records = 0;
-    std::uint64_t bytes = 0;
+    const event_type* type = nullptr;      ///< null: records of events that the dictionary lacks
+    std::uint64_t records = 0;             ///< number of records
+    std::uint64_t bytes = 0;               ///< bytes of records, with their headers
     std::optional<std::uint64_t> total{};  ///< times it happened, including lost ones
 };
 
+/// The records of one lane.
 struct lane_statistics {
     const lane_info* lane = nullptr;  ///< null: losses that concern no lane
-    std::uint64_t records = 0;
-    std::uint64_t bytes = 0;
-    loss_counts lost{};
+    std::uint64_t records = 0;        ///< number of records
+    std::uint64_t bytes = 0;          ///< bytes of records, with their headers
+    loss_counts lost{};               ///< records lost in this lane
 };
 
+/// The records of a trace.
 struct trace_statistics {
-    std::uint64_t records = 0;
-    std::uint64_t bytes = 0;  ///< of records, with their headers
-    loss_counts lost{};
+    std::uint64_t records = 0;      ///< number of records
+    std::uint64_t bytes = 0;        ///< of records, with their headers
+    loss_counts lost{};             ///< records lost in all lanes
     std::uint64_t faulty = 0;       ///< records whose fields cannot be read; among `records`
     std::uint64_t damages = 0;      ///< damaged places found while reading, faulty records included
     std::vector<damage> places{};   ///< the first hundred of them
     std::uint64_t clock_jumps = 0;  ///< times that went back within a lane, and jumps of the clocks
     std::uint64_t first_time = 0;   ///< ticks
-    std::uint64_t last_time = 0;
+    std::uint64_t last_time = 0;    ///< ticks
     std::vector<event_statistics> events{};  ///< those with records or a total; most records first
     std::vector<lane_statistics> lanes{};    ///< by number; those without records or losses too
 

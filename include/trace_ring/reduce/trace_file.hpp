@@ -63,20 +63,27 @@ public:
         return trace_file(std::move(from), unpack);
     }
 
+    /// The file's name, or the memory's.
     [[nodiscard]] const std::string& name() const noexcept { return tables_->name(); }
+    /// The event types in the dictionary.
     [[nodiscard]] const std::deque<event_type>& event_types() const noexcept {
         return tables_->events().types();
     }
+    /// The lanes in the table, and those of departed threads that still have records.
     [[nodiscard]] const std::deque<lane_info>& lanes() const noexcept { return tables_->lanes(); }
+    /// The processes in the table.
     [[nodiscard]] const std::vector<process_info>& processes() const noexcept {
         return tables_->processes();
     }
+    /// The sizes of the trace, and its totals.
     [[nodiscard]] const ring_info& ring() const noexcept { return tables_->ring(); }
     /// The clock's readings, and the conversion of ticks to times.
     [[nodiscard]] const timeline& time() const noexcept { return tables_->time(); }
+    /// The date of a tick, in nanoseconds since 1970.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         return time().realtime_ns(ticks);
     }
+    /// The time of a tick since the trace was set up, in nanoseconds.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         return time().relative_ns(ticks);
     }
@@ -110,6 +117,7 @@ public:
     [[nodiscard]] cursor forward(filter what = {}, merging order = merging::by_time) const {
         return cursor(*tables_, std::move(what), direction::forward, order);
     }
+    /// The items that are there now, from the newest record to the oldest.
     [[nodiscard]] cursor backward(filter what = {}, merging order = merging::by_time) const {
         return cursor(*tables_, std::move(what), direction::backward, order);
     }
@@ -121,6 +129,7 @@ public:
         tables_->bytes().share_lock(layout::follow_lock_offset);
         return cursor(*tables_, std::move(what), direction::forward, merging::by_time, true);
     }
+    /// Counts the records. Linear in the number of records.
     [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {
         return count(*tables_, what);
     }

@@ -33,7 +33,7 @@
 
 namespace trace_ring::inline v1::presets {
 
-inline constexpr std::uint64_t default_bytes = 65536;
+inline constexpr std::uint64_t default_bytes = 65536;  ///< the size of the presets' storage
 
 template <class T, std::uint64_t Bytes = default_bytes>
 struct recent : policies<record::sequenced<T>, claim::fetch_add, full::overwrite_oldest,

@@ -61,6 +61,7 @@ template <class Kind>
 #if defined(TRACE_RING_DISABLE)
 inline namespace disabled {
 #endif
+/// A ring of the policies that `Kind` lists: a table of records of one size, or sub-buffers.
 template <class Kind>
 class ring : public decltype(impl::ring_for<Kind>())::type {
     static_assert(list_of_policies<Kind>,

@@ -57,15 +57,15 @@ namespace trace_ring::inline v1::claim {
 struct line {
     // Loaded by readers and all writers.
     shared_atomic<std::uint64_t> cursor;  ///< newest position claimed or, by one writer, committed
-    shared_atomic<std::uint64_t> reserved[2];
-    shared_atomic<std::uint64_t> own[5];  ///< for the claim's own use
+    shared_atomic<std::uint64_t> reserved[2];  ///< zero
+    shared_atomic<std::uint64_t> own[5];       ///< for the claim's own use
 
     // Stored by a single writer at each step. In the cursor's line each store would have to get the
     // line back from a consumer that waits for the next position.
-    shared_atomic<std::uint32_t> open;  ///< single_writer: 1 while a record is open
-    shared_atomic<std::uint32_t> reserved2;
-    shared_atomic<std::uint64_t> touched;  ///< bare tables: newest position whose slot was opened
-    shared_atomic<std::uint64_t> reserved3[6];
+    shared_atomic<std::uint32_t> open;       ///< single_writer: 1 while a record is open
+    shared_atomic<std::uint32_t> reserved2;  ///< zero
+    shared_atomic<std::uint64_t> touched;    ///< bare tables: newest position whose slot was opened
+    shared_atomic<std::uint64_t> reserved3[6];  ///< zero
 };
 static_assert(sizeof(line) == 128 && alignof(line) == 8 && std::is_standard_layout_v<line>);
 static_assert(offsetof(line, own) == 24 && offsetof(line, open) == 64 &&
@@ -73,23 +73,25 @@ static_assert(offsetof(line, own) == 24 && offsetof(line, open) == 64 &&
 
 /// A claimed slot. `pos` is no_position if the claim does not count positions.
 struct ticket {
-    static constexpr std::uint64_t none = ~std::uint64_t{0};
+    static constexpr std::uint64_t none = ~std::uint64_t{0};  ///< no slot was claimed
 
-    std::uint64_t index = none;
-    position pos = no_position;
+    std::uint64_t index = none;  ///< number of the slot
+    position pos = no_position;  ///< position of the record
 
+    /// Whether a slot was claimed.
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return index != none; }
 };
 
 /// A table to check the concept with; declared only.
 struct table_archetype {
-    std::uint64_t capacity() const noexcept;
-    std::byte* base() const noexcept;
-    std::uint32_t stride() const noexcept;
-    std::uint64_t index_of(position p) const noexcept;
-    bool admits(position p) noexcept;
+    std::uint64_t capacity() const noexcept;            ///< number of slots
+    std::byte* base() const noexcept;                   ///< the first slot
+    std::uint32_t stride() const noexcept;              ///< bytes from one slot to the next
+    std::uint64_t index_of(position p) const noexcept;  ///< the slot of a position
+    bool admits(position p) noexcept;  ///< whether the full policy permits this position
+    /// Takes the slot for this position; false if it cannot be had.
     bool hold(position p) noexcept;
-    void count(loss_cause cause) noexcept;
+    void count(loss_cause cause) noexcept;  ///< counts a loss
 };
 
 template <class C>

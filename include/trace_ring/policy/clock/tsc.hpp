@@ -100,6 +100,7 @@ inline constinit atomic<std::uint8_t> verdict_on_tsc{static_cast<std::uint8_t>(v
 
 }  // namespace impl
 
+/// The processor's time-stamp counter, if it is steady; the default clock.
 struct tsc : counter {
     using family = trace_ring::family::clock;
 

@@ -51,10 +51,11 @@ public:
     constexpr room(bool (*how)(void*, std::uint64_t) noexcept, void* context) noexcept
         : how_(how), context_(context) {}
 
+    /// Makes the storage larger, to at least `bytes`; false if that is not possible.
     [[nodiscard]] bool grow(std::uint64_t bytes) const noexcept { return how_(context_, bytes); }
 
-    std::uint64_t attempt = 0;
-    std::uint64_t memory = 0;
+    std::uint64_t attempt = 0;  ///< for the policy's own use: the attempt that is under way
+    std::uint64_t memory = 0;   ///< for the policy's own use, kept between attempts
 
 private:
     bool (*how_)(void*, std::uint64_t) noexcept;

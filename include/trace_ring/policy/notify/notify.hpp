@@ -49,11 +49,11 @@ namespace trace_ring::inline v1::notify {
 /// How far a ring is filled since its beginning; both numbers only grow. Bytes are the ring's own,
 /// with those of slots, headers and unused ends of sub-buffers.
 struct progress {
-    position records = 0;
-    std::uint64_t bytes = 0;
+    position records = 0;     ///< records since the beginning
+    std::uint64_t bytes = 0;  ///< bytes since the beginning
     // The most that the ring can hold: anything further back is overwritten.
-    std::uint64_t most_records = 0;
-    std::uint64_t most_bytes = 0;
+    std::uint64_t most_records = 0;  ///< records that the ring holds at most
+    std::uint64_t most_bytes = 0;    ///< bytes that the ring holds at most
 };
 
 /// How far a reader and its ring are, as the reader sees it.
@@ -64,21 +64,22 @@ struct standing {
     /// now. If `exactly`, the next record is one of many writers' that is still open, and the
     /// reader waits for that one.
     progress until{};
-    bool exactly = false;
+    bool exactly = false;  ///< the reader waits for the record at `until`, and for no other
 
+    /// Whether the reader must wait.
     [[nodiscard]] constexpr bool blocked() const noexcept { return until.bytes != 0; }
 };
 
 /// The words that a notifier shares with readers, on a separate cache line.
 struct line {
-    shared_atomic<std::uint64_t> mark;     ///< writers compare with it: see at_watermark
-    shared_atomic<std::uint32_t> word;     ///< changes with each notification; readers wait on it
-    shared_atomic<std::uint32_t> waiters;  ///< number of readers that wait on it
-    shared_atomic<std::uint64_t> armed;    ///< the mark, where writers fence
-    shared_atomic<std::uint64_t> whom;     ///< the thread or process to signal
-    shared_atomic<std::uint32_t> fenced;   ///< 1: writers fence, as no reader can do it for them
-    shared_atomic<std::uint32_t> reserved;
-    shared_atomic<std::uint64_t> own[3];  ///< for your own notifier
+    shared_atomic<std::uint64_t> mark;      ///< writers compare with it: see at_watermark
+    shared_atomic<std::uint32_t> word;      ///< changes with each notification; readers wait on it
+    shared_atomic<std::uint32_t> waiters;   ///< number of readers that wait on it
+    shared_atomic<std::uint64_t> armed;     ///< the mark, where writers fence
+    shared_atomic<std::uint64_t> whom;      ///< the thread or process to signal
+    shared_atomic<std::uint32_t> fenced;    ///< 1: writers fence, as no reader can do it for them
+    shared_atomic<std::uint32_t> reserved;  ///< zero
+    shared_atomic<std::uint64_t> own[3];    ///< for your own notifier
 };
 static_assert(sizeof(line) == 64 && alignof(line) == 8 && std::is_standard_layout_v<line>);
 static_assert(offsetof(line, word) == 8 && offsetof(line, waiters) == 12);

@@ -18,9 +18,10 @@ namespace trace_ring::inline v1 {
 
 /// A code or data address: 8 bytes in the file for each word size of the program.
 struct address {
-    std::uint64_t value = 0;
+    std::uint64_t value = 0;  ///< the address
     constexpr address() noexcept = default;
-    constexpr explicit address(std::uint64_t where) noexcept : value(where) {}
+    constexpr explicit address(std::uint64_t where) noexcept : value(where) {}  ///< from a number
+    /// From a pointer.
     explicit address(const void* where) noexcept : value(reinterpret_cast<std::uintptr_t>(where)) {}
     friend constexpr bool operator==(address, address) noexcept = default;
 };
@@ -30,8 +31,9 @@ static_assert(sizeof(address) == 8);
 /// events, threads and processes. Viewers draw arrows from each to the next. 0: none. In a record
 /// it is a u64; the dictionary marks the field as a flow.
 struct flow {
-    std::uint64_t value = 0;
+    std::uint64_t value = 0;  ///< the number of the flow
     constexpr flow() noexcept = default;
+    /// Records with the same id form one flow.
     constexpr explicit flow(std::uint64_t id) noexcept : value(id) {}
     friend constexpr bool operator==(flow, flow) noexcept = default;
 };
@@ -51,10 +53,11 @@ struct members_of;
 template <auto... Members>
 struct members;  // include <trace_ring/record/event/members.hpp>
 
+/// A field: its name and its type.
 template <literal Name, class T>
 struct field {
-    using type = T;
-    static constexpr name_view name = Name.view();
+    using type = T;                                 ///< the type that `record` takes
+    static constexpr name_view name = Name.view();  ///< the name, in static storage
 };
 
 namespace impl {
@@ -71,8 +74,7 @@ concept has_as_field = requires(const T& value) {
     noexcept;
 };
 
-/// What a field may be by itself: what is listed here. Traits say otherwise of extended types, and
-/// differ between -std=c++20 and gnu++20.
+/// What a field may be by itself. Traits differ for extended types, and between c++20 and gnu++20.
 template <class T, class... Listed>
 inline constexpr bool is_one_of = (std::is_same_v<T, Listed> || ...);
 template <class T>

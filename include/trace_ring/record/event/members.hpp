@@ -164,19 +164,22 @@ struct members {
     static_assert(sizeof...(Members) != 0 &&
                       (std::is_member_object_pointer_v<decltype(Members)> && ...),
                   "trace_ring: members are listed as &type::member");
-    using all = members;
+    using all = members;  ///< the list itself
 
     template <class T>
     struct type_of;
+    /// The type of a member.
     template <class T, class Class>
     struct type_of<T Class::*> {
-        using type = std::remove_cv_t<T>;
+        using type = std::remove_cv_t<T>;  ///< without const and volatile
     };
+    /// The fields that a field of this name has, one for each stored member.
     template <literal Name>
     using named = typename impl::joined<typename impl::stored_fields<
         field<impl::joined_name<Name, Members>,
               typename type_of<std::remove_cv_t<decltype(Members)>>::type>>::type...>::type;
 
+    /// Calls `what` with the stored values of the members.
     template <class Do, class T>
     [[gnu::always_inline]] static auto visit(Do&& what, const T& value) noexcept {
         return impl::with_stored(what, value.*Members...);

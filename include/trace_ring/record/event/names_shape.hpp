@@ -35,15 +35,19 @@ inline constexpr std::uint32_t units_magic = 0x54494E55;  ///< "UNIT"
 
 /// The numbers of fields, values and bytes in an event's names, and where each part begins.
 struct names_shape {
-    std::size_t fields = 0;
-    std::size_t values = 0;
-    std::size_t text = 0;  ///< bytes
+    std::size_t fields = 0;  ///< fields with names of values
+    std::size_t values = 0;  ///< values with names
+    std::size_t text = 0;    ///< bytes
 
+    /// First word of the values.
     [[nodiscard]] constexpr std::size_t values_at() const noexcept { return 1 + fields; }
+    /// First word of the lengths.
     [[nodiscard]] constexpr std::size_t lengths_at() const noexcept { return values_at() + values; }
+    /// First word of the texts.
     [[nodiscard]] constexpr std::size_t text_at() const noexcept {
         return lengths_at() + (values + 3) / 4;
     }
+    /// Words in all.
     [[nodiscard]] constexpr std::size_t words() const noexcept {
         return text_at() + (text + 7) / 8;
     }

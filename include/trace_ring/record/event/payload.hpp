@@ -55,13 +55,11 @@ template <class Word = std::uint64_t>
 }
 #pragma GCC diagnostic pop
 /// False for a literal, known to the compiler, that is shorter than a word. No word of it is read
-/// in any case; this shows it to g++, which forgets the pragma above in a
-/// precompiled header.
+/// in any case; this shows it to g++, which forgets the pragma above in a precompiled header.
 [[nodiscard, gnu::always_inline]] inline bool has_words(const unsigned char* from) noexcept {
     return __builtin_object_size(from, 0) >= 8;
 }
-/// The last `rest` bytes, 1 to 7, of `bytes` from there, as a word padded with zeros: by loads that
-/// may overlap, and without a loop.
+/// The last `rest` (1 to 7) of `bytes` bytes from there, as a word: by loads that may overlap.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t last_word(const unsigned char* from,
                                                                  std::size_t bytes,
                                                                  std::size_t rest) noexcept {
@@ -117,8 +115,7 @@ struct payload<signature<T...>, indices<Index...>> : kept_value<Index, typename 
         (pack_one<Index, T>(word, 0), ...);
     }
 
-    /// Stores the payload at `to`, aligned to 8 bytes, as relaxed words: no reader looks before the
-    /// commit.
+    /// Stores the payload at `to`, aligned to 8 bytes, as relaxed words: no reader looks yet.
     [[gnu::always_inline]] void store(std::byte* to,
                                       [[maybe_unused]] const sizes& m) const noexcept {
         std::uint64_t fixed[fields::words + 1] = {};

@@ -32,8 +32,8 @@ namespace trace_ring::inline v1 {
 /// A value of enumeration E and its name in readers: UTF-8, not empty.
 template <class E>
 struct value_name {
-    E value;
-    name_view name;
+    E value;         ///< the value
+    name_view name;  ///< its name
 };
 
 namespace impl {

@@ -47,7 +47,7 @@ inline namespace disabled {  // see recorder/site/disabled.hpp
 /// its parent's source does nothing.
 class drain_source {
 public:
-    using portion = drained_sub_buffer;
+    using portion = drained_sub_buffer;  ///< a closed sub-buffer
 
     /// Drains a recorder of this process, which must outlive this.
     template <class Kind>
@@ -98,6 +98,7 @@ public:
         open_pass_ = 0;
         words_.resize(trace_.plan().sub_buffer_bytes / 8);
     }
+    /// Ends the session: what it holds can be drained by the next one.
     void detach() noexcept {
         if (trace_.base() == nullptr || process_ != ::getpid()) return;
         process_ = 0;
@@ -141,6 +142,7 @@ public:
         }
         return false;
     }
+    /// Returns a sub-buffer to the writers.
     void consume(portion& what) noexcept {
         position begin = words_[offsetof(sub_buffer_header, first_position) / 8];  // of a copy
         if (!what.copied()) {
@@ -157,11 +159,13 @@ public:
         // relaxed, both: as above
         records.store(records.load(relaxed) + lanes_->consumed(what, begin), relaxed);
     }
+    /// Gives a sub-buffer back unread; the next session gets it.
     void keep(portion& what) noexcept {
         if (what.copied()) return;
         --held_;
         release_held({what.slot(), what.at()}, sub_buffer_state::closed);
     }
+    /// Calls `visit` with each record of a sub-buffer. Returns their number.
     template <class Visit>
     std::uint64_t visit(const portion& what, Visit&& visit) const {
         return what.visit(visit);

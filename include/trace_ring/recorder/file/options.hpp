@@ -54,6 +54,7 @@ enum class full_mode : std::uint32_t {
     extend_then_overwrite = 5,  ///< the file grows up to `limit`, then as overwrite_oldest
 };
 
+/// What a recorder does if its file exists.
 enum class if_exists {
     fail,     ///< an existing file is an error
     replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
@@ -73,11 +74,13 @@ enum class if_setup_fails {
     record_nothing,  ///< it reports the error once, and then does nothing: see on_failure
 };
 
+/// What happens in the child of a fork.
 enum class on_fork {
     own_lanes,  ///< the child continues to record, in its own lanes
     stop,       ///< the child records nothing
 };
 
+/// Whether other programs may request snapshots.
 enum class control_mode {
     on,   ///< processes that may write to the file may ask for snapshots: see `control`
     off,  ///< the program writes no snapshots on requests from outside
@@ -87,20 +90,24 @@ enum class control_mode {
 /// sequence of numbers. More than three are an error when the recorder is set up.
 class quota_list {
 public:
-    static constexpr std::size_t most = 3;
+    static constexpr std::size_t most = 3;  ///< the longest list
 
     constexpr quota_list() noexcept = default;
+    /// A list of sizes in bytes.
     constexpr quota_list(std::initializer_list<std::uint64_t> bytes) noexcept
         : quota_list(bytes.begin(), bytes.size()) {}
+    /// Any sequence of sizes in bytes.
     template <class List>
     requires requires(const List& list) { quota_list(list.data(), list.size()); }
     constexpr quota_list(const List& list) noexcept : quota_list(list.data(), list.size()) {}
+    /// `size` numbers at `bytes`.
     constexpr quota_list(const std::uint64_t* bytes, std::size_t size) noexcept : size_(size) {
         for (std::size_t i = 0; i < size && i < most; ++i) bytes_[i] = bytes[i];
     }
 
     /// How many were given; only `most` of them are kept.
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    /// The size in bytes of ring `i` + 1; `i` is below size().
     [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept {
         return bytes_[i];
     }
@@ -113,6 +120,7 @@ private:
 #if defined(TRACE_RING_DISABLE)
 inline namespace disabled {  // see site/disabled.hpp
 #endif
+/// What can be set when a recorder is set up. All sizes are in bytes.
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" is replaced by the process id, "%e" by the program's
     /// name,
@@ -146,15 +154,15 @@ struct recorder_options {
     /// How many of them each process writes at most, and the least time between two: processes that
     /// may write to the file cannot fill the disk.
     std::uint32_t snapshots = 64;
-    nanoseconds snapshot_gap{1'000'000'000};
-    control_mode control = control_mode::on;
-    full_mode full = full_mode::overwrite_oldest;
-    nanoseconds block_for{1'000'000};
+    nanoseconds snapshot_gap{1'000'000'000};  ///< the least time between two of these snapshots
+    control_mode control = control_mode::on;  ///< whether they are written
+    full_mode full = full_mode::overwrite_oldest;  ///< what happens when the trace is full
+    nanoseconds block_for{1'000'000};  ///< how long a writer waits in full_mode::block, per record
     /// With full_mode::block, called after each of the short sleeps of a writer that waits. False:
     /// nobody makes room any more, and the record is refused immediately. Several threads may call
     /// it simultaneously. It must not record or throw.
     bool (*keeps_waiting)() = nullptr;
-    if_exists exists = if_exists::fail;
+    if_exists exists = if_exists::fail;  ///< what happens if the file exists
     /// With if_exists::rotate, how many old traces are kept; 1 to 1000.
     std::uint32_t rotations = 1;
     /// Who may read and write the file, and the snapshots of it: at least 0600, at most 0777.
@@ -164,7 +172,7 @@ struct recorder_options {
     std::uint32_t file_mode = 0600;
     /// `attach` also joins a file of another user, who can then spoil what is recorded.
     bool any_owner = false;
-    on_fork fork = on_fork::own_lanes;
+    on_fork fork = on_fork::own_lanes;  ///< what happens in the child of a fork
     /// How long records are to be kept, to within one sub-buffer's time; 0: by bytes alone. With
     /// extend_then_overwrite the trace grows only while all its records are younger, and at `limit`
     /// the oldest are overwritten, however young. The modes that keep the oldest overwrite records
@@ -182,6 +190,7 @@ struct recorder_options {
     std::uint32_t programs = 8;
     /// Event types with totals, at most 64.
     std::uint32_t totals = 16;
+    /// Room for event types and names of values.
     std::uint64_t dictionary_bytes = std::uint64_t{256} << 10;
     /// Set up with every gate shut; `resume()` opens them.
     bool paused = false;

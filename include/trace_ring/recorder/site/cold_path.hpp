@@ -27,15 +27,13 @@ struct opened {
 /// In place of the mark before: the hot path has not set its own.
 inline constexpr mark_type not_begun = 1;
 
-/// Where a record left the hot path: what the mark of its lane was, and what it is now, a place on
-/// the caller's stack.
+/// Where a record left the hot path: the mark of its lane before, and now (a place on the stack).
 struct left_at {
     mark_type idle = not_begun;
     mark_type opener = 0;
 };
 
-/// `flags` are those of the record. With record_word::begin or record_word::end, of which it has at
-/// most one, `span` is that span.
+/// `flags`: the record's. With record_word::begin or end, at most one of them, `span` is that span.
 struct cold_path {
     /// Writes a record of `count` words; for the end of a span they are its results.
     bool (*append)(recorder_words& to, event_state& type, left_at where, const std::uint64_t* words,

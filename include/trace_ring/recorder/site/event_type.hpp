@@ -86,8 +86,7 @@ struct types_here {
 /// and go: a thread that records does not wait for it.
 class types_loaded {
 public:
-    /// The cold path is loaded: `arrive` registers the types in a list. Lists that were there
-    /// already are registered now.
+    /// The cold path is loaded: `arrive` registers the types in a list, now those of earlier lists.
     void arrives(void (*arrive)(const types_here&) noexcept) noexcept {
         alone([this, arrive] {
             arrive_ = arrive;
@@ -152,8 +151,7 @@ private:
 
 // A list of addresses that the linker puts together. Elsewhere each type has a list with one entry:
 // position-independent code for i386 and code of the large model cannot name an address in
-// assembler, and on aarch64 a library finds the ends of the program's section instead of those of
-// the library's.
+// assembler, and on aarch64 a library finds the ends of the program's section, not of its own.
 #if (defined(__x86_64__) && !defined(__code_model_large__)) || \
     (defined(__i386__) && !defined(__PIC__))
 #define TRACE_RING_TYPES_BY_SECTION

@@ -21,8 +21,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// The part of a clock that a recording site needs. For clock::tsc, that is how to read the
-/// counter.
+/// The part of a clock that a recording site needs; for clock::tsc, how to read the counter.
 template <class Clock>
 struct site_clock {
     using type = Clock;
@@ -55,9 +54,8 @@ struct time_source {
             return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
         }
     }
-    /// Whether the next record has the last reading. One record in `shared_by` reads the clock. The
-    /// sub-buffer's record count decides, so no extra counter is needed. The cold path always reads
-    /// the clock.
+    /// Whether the next record has the last reading. One record in `shared_by` reads the clock: the
+    /// sub-buffer's record count decides, without an extra counter. The cold path always reads it.
     [[gnu::always_inline]] static bool shares(std::uint32_t commit) noexcept {
         if constexpr (!shared) return false;
         std::uint32_t power = 1;

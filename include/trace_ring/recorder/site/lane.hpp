@@ -115,8 +115,7 @@ static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
         static_cast<void*>(reinterpret_cast<std::byte*>(&lane) + mark_distance));
 }
 
-/// The block of a thread that has none: every mark is zero or, while a thread is on its way to the
-/// cold path, positive.
+/// The block of a thread that has none: each mark is zero, or positive on the way to the cold path.
 inline constinit lane_block vacant_block{};
 
 /// Position-independent code of a library may record into a recorder that other code constructed,
@@ -158,8 +157,7 @@ static_assert(offsetof(lane_block, states) == 0);
     return static_cast<lane_state*>(static_cast<void*>(block + lanes));
 }
 
-/// A record of two 64-bit fields. The mark leaves room for it, and so for a shorter one; a longer
-/// one takes one more comparison.
+/// A record of two 64-bit fields. The mark leaves room for it; a longer one takes one more compare.
 inline constexpr std::uint32_t usual_record_bytes = 24;
 
 /// The mark of an idle lane with sub-buffers of this many bytes.

@@ -9,8 +9,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Anything that a recorder is not made of. Not nothing: `{}` would then be a recorder as well as
-/// options.
+/// Anything that a recorder is not made of. Not nothing: `{}` would be a recorder and be options.
 template <class Recorder, class Options, class... Given>
 concept no_options = sizeof...(Given) > 1 ||
                      (sizeof...(Given) == 1 &&

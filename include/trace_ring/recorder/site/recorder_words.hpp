@@ -52,8 +52,7 @@ private:
     atomic<std::uintptr_t> distance_{0};
 };
 
-/// How code in libraries finds what the hot path needs, also of a recorder that other code
-/// constructed.
+/// How code in libraries finds what the hot path needs, also of a recorder made by other code.
 struct library_words {
     /// Set in `home` if its thread-local words are at no fixed distance from the thread pointer:
     /// then only the code that has those words finds the lanes (TRACE_RING_PLUGIN).

@@ -38,8 +38,10 @@ public:
           form_(field.form),
           cut_(cut) {}
 
+    /// False for a field that the record does not have.
     [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
-    [[nodiscard]] field_type type() const noexcept { return type_; }
+    [[nodiscard]] field_type type() const noexcept { return type_; }  ///< the type of its elements
+    /// One value, an array, or a text.
     [[nodiscard]] field_form form() const noexcept { return form_; }
     /// Number of elements.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -93,11 +95,14 @@ public:
             return get<std::uint64_t>();
         return converted(data_, size_, type_);
     }
+    /// The value as a signed integer.
     [[nodiscard]] std::int64_t i64() const noexcept { return as<std::int64_t>(); }
-    [[nodiscard]] double f64() const noexcept { return as<double>(); }
+    [[nodiscard]] double f64() const noexcept { return as<double>(); }  ///< the value as a double
+    /// The value of a field of type f32.
     [[nodiscard]] float f32() const noexcept {
         return type_ == field_type::f32 && size_ != 0 ? get<float>() : static_cast<float>(f64());
     }
+    /// The value of a field of type boolean.
     [[nodiscard]] bool boolean() const noexcept {
         return size_ != 0 && visit([](auto value) { return value != 0; });
     }
@@ -105,8 +110,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return {data_, size_ * size_of(type_)};
     }
-    /// Characters: the unchanged bytes, without the zeros that fill up a fixed array. Empty for
-    /// other types.
+    /// Characters: the unchanged bytes, without zeros that fill a fixed array. Other types: empty.
     [[nodiscard]] std::string_view text() const noexcept {
         if (type_ != field_type::character) return {};
         std::string_view all{reinterpret_cast<const char*>(data_), size_};
@@ -161,8 +165,8 @@ private:
 
 /// A record, by its lane's number and its position there: for example where a span began.
 struct span_place {
-    std::uint32_t lane = 0;
-    position at = 0;
+    std::uint32_t lane = 0;  ///< number of the lane
+    position at = 0;         ///< position of the record in the lane, from 0
     friend constexpr bool operator==(const span_place&, const span_place&) noexcept = default;
 };
 
@@ -171,7 +175,7 @@ class record_view {
 public:
     /// The properties that records of one kind in one sub-buffer share.
     struct kind {
-        const lane_info* lane = nullptr;
+        const lane_info* lane = nullptr;   ///< the lane of the records
         const event_type* type = nullptr;  ///< null if the dictionary lacks it
         std::uint64_t high = 0;            ///< the clock's upper half, in its place
         std::uint64_t latest = 0;          ///< the lane's next reading of the clock, if `interval`
@@ -195,14 +199,15 @@ public:
     }
     /// Its position in the lane, from 0. An unpacked record has the position of the packed record.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
+    /// The lane that it is in.
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read. An unpacked record has the offset of the packed
-    /// record.
+    /// Its offset in the file when it was read. An unpacked record has the packed one's.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
     }
 
+    /// The event's id in its program.
     [[nodiscard]] std::uint16_t id() const noexcept { return record_word::id(word()); }
     /// True if the dictionary has its type.
     [[nodiscard]] bool known() const noexcept { return shared_.type != nullptr; }
@@ -212,12 +217,14 @@ public:
         static const event_type unknown;
         return shared_.type != nullptr ? *shared_.type : unknown;
     }
+    /// The event's name; empty if it is not known.
     [[nodiscard]] std::string_view name() const noexcept { return type().name; }
 
     /// A span begins, or ends, here. span/pairs.hpp says which belong together.
     [[nodiscard]] bool begins() const noexcept {
         return flag(record_word::begin) && !flag(record_word::end);
     }
+    /// Whether a span ends here.
     [[nodiscard]] bool ends() const noexcept { return flag(record_word::end); }
     /// For an end that says where its span began: that place. Nothing for other records.
     [[nodiscard]] std::optional<span_place> began() const noexcept {
@@ -238,6 +245,7 @@ public:
 
     /// Its length in bytes, with the header.
     [[nodiscard]] std::size_t bytes() const noexcept { return record_word::bytes(word()); }
+    /// The bytes behind the header.
     [[nodiscard]] std::span<const std::byte> payload() const noexcept {
         return {data(), bytes() - record_header_bytes};
     }
