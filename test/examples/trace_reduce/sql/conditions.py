@@ -139,7 +139,7 @@ def check_table(db, name, table, count, seed):
     return useful
 
 
-def main(extension, export_samples, sql_samples, count="12", seed="1"):
+def main(extension, export_samples, sql_samples, count="8", seed="1"):
     if not can_load(extension):
         sys.exit(77)
     run(export_samples, ".")
