@@ -29,8 +29,9 @@ class file_scan {
 public:
     /// `strict`: throws if times do not come in the order of reading.
     file_scan(std::shared_ptr<traced_file> of, reduce::filter what, reduce::direction way,
-              bool strict, const damage_report& damaged)
+              bool strict, const damage_report& damaged, std::size_t number)
         : of_(std::move(of)),
+          number_(number),
           damaged_(&damaged),
           cursor_(way == reduce::direction::forward ? of_->trace().forward(std::move(what))
                                                     : of_->trace().backward(std::move(what))),
@@ -51,6 +52,8 @@ public:
     /// The record's type, as the record says it.
     [[nodiscard]] const reduce::event_type& type() const noexcept { return *type_; }
     [[nodiscard]] traced_file& file() const noexcept { return *of_; }
+    /// Which one of the table's files it is, from 0.
+    [[nodiscard]] std::size_t number() const noexcept { return number_; }
     [[nodiscard]] const std::shared_ptr<traced_file>& shared_file() const noexcept { return of_; }
     [[nodiscard]] std::int64_t key() const noexcept {
         return of_->time().order_ns(record_->time());
@@ -91,6 +94,7 @@ private:
     }
 
     std::shared_ptr<traced_file> of_;
+    std::size_t number_;
     const damage_report* damaged_;
     reduce::cursor cursor_;
     bool strict_;
