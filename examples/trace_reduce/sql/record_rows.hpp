@@ -73,7 +73,7 @@ public:
         std::size_t next = 3;
         made.at(next++) = record.id();
         for (std::size_t i = 0; i < of_.fields.size(); ++i) {
-            const auto value = record.field(place(record, i));
+            const auto value = record.field(place(record.type(), i));
             made.at(next++) = value ? value.u64() : 0;
         }
         made.at(next) = ++from.equal[made];
