@@ -303,6 +303,11 @@ TARGETS = (
     ("H3", "the same of five lists of fields", lambda f: less_one(f, "mixed_sites"), 17.5),
     ("H3", "memory for them, MB", lambda f: f.counter("compile/1000_sites", "memory_mb"), 250),
     ("H4", "bytes of code a site", code_a_site, 190),
+    *(("Q1", f"SQL on a trace, {what}, by an empty virtual table",
+       lambda f, name=name: f.ratio(f"sql/{name}"), target)
+      for what, name, target in (("an average", "average", 1.36), ("a selective filter", "filter", 0.35),
+                                 ("grouping", "group", 1.1))),
+    ("Q2", "the first answer, by CSV and its import", lambda f: f.ratio("sql/first_answer"), 1 / 8),
     ("X1", "text by trace-reduce, by babeltrace2's rate on the same events",
      lambda f: rate(f, "export/text", "floor/babeltrace2"), 10, True),
 )

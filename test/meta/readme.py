@@ -52,9 +52,16 @@ NOT_RUN = {
         "trace-reduce --format html": "it names an option: the command of trace-reduce's page is run",
         "g++ -std=c++20 -I trace_ring/include program.cpp -pthread":
             "program.cpp is the reader's: each program on this page is compiled so",
-        "cmake -S . -B build && cmake --install build": "test/consumer/parents runs it",
+        "cmake -S . -B build && cmake --build build && cmake --install build": MATRIX,
+        "cmake --install build --component headers": "test/consumer/run runs it",
+        "apt-get install ./build/release/*.deb": "test/packages/run runs it",
+        "g++ -std=c++20 program.cpp $(pkg-config --cflags --libs trace_ring)": "test/packages/run runs it",
         "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
-        "cmake --install": "test/consumer/run runs it",
+        'conan create conan -s compiler.cppstd=20 -o "&:tools=True" --build=missing':
+            "test/conan/run runs it",
+    },
+    "conan/README.md": {
+        "test/packages/run --really": "it alters the machine",
     },
     "bench/README.md": {
         "./bench/run --peers --repetitions 9": "it measures for an hour",
@@ -69,6 +76,8 @@ NOT_RUN = {
             "test/consumer/parents runs it",
         "cmake --build build": "the presets' build is one",
         "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
+        'conan create conan -s compiler.cppstd=20 -o "&:tools=True" --build=missing':
+            "test/conan/run runs it",
         "g++ -std=c++20 $(pkg-config --cflags trace_ring) program.cpp": "test/consumer/run runs it",
     },
     "include/trace_ring/tutorial.md": {

@@ -41,9 +41,9 @@ public:
         const std::size_t field = shape.columns[column].index;
         while (from.next()) {
             const reduce::record_view& record = from.now().record();
-            const auto key = key_of(record.field(cells.place(record, field)));
+            const auto key = key_of(record.field(cells.place(from.now().type(), field)));
             if (!key) continue;
-            made->add(*key, from.now().shared_file(), record);
+            made->add(*key, from.now(), record);
             const std::size_t bytes = made->entries_.size() * sizeof(entry) +
                                       made->words_.size() * sizeof made->words_[0];
             if (bytes > most_bytes) return nullptr;
@@ -83,6 +83,9 @@ public:
         return {std::to_address(found.first), std::to_address(found.second)};
     }
     [[nodiscard]] traced_file& file_of(const entry& of) const { return *kinds_[of.kind].in; }
+    [[nodiscard]] std::size_t number_of_file(const entry& of) const {
+        return kinds_[of.kind].number;
+    }
     [[nodiscard]] reduce::record_view view(const entry& of) const {
         auto kind = kinds_[of.kind].kind;
         kind.offset = of.offset;
@@ -92,6 +95,7 @@ public:
 private:
     struct record_kind {
         std::shared_ptr<traced_file> in;
+        std::size_t number;
         reduce::record_view::kind kind;
     };
 
@@ -128,8 +132,7 @@ private:
         return key_of(number);
     }
 
-    void add(std::uint64_t key, const std::shared_ptr<traced_file>& in,
-             const reduce::record_view& record) {
+    void add(std::uint64_t key, const file_scan& from, const reduce::record_view& record) {
         reduce::record_view::kind kind;
         kind.lane = &record.lane();
         kind.type = record.known() ? &record.type() : nullptr;
@@ -138,8 +141,8 @@ private:
         const bool same = !kinds_.empty() && kinds_.back().kind.lane == kind.lane &&
                           kinds_.back().kind.type == kind.type &&
                           kinds_.back().kind.high == kind.high && !record.interval() &&
-                          kinds_.back().in == in;
-        if (!same) kinds_.push_back({in, kind});
+                          kinds_.back().number == from.number();
+        if (!same) kinds_.push_back({from.shared_file(), from.number(), kind});
         entries_.push_back({key, words_.size(), record.position(), record.offset(),
                             static_cast<std::uint32_t>(kinds_.size() - 1)});
         // The header word lies before the payload.
@@ -170,7 +173,10 @@ public:
         return true;
     }
     void column(sqlite3_context* to, std::size_t which) override {
-        cells_.column(to, which, in_->file_of(*at_), record_);
+        cells_.column(to, which, in_->file_of(*at_), record_, record_.type());
+    }
+    [[nodiscard]] std::optional<row_key> key() override {
+        return cells_.key(in_->number_of_file(*at_), record_);
     }
 
 private:

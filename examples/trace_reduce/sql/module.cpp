@@ -4,10 +4,15 @@
 #include "module.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
+#include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -124,6 +129,24 @@ struct table : sqlite3_vtab {
     std::shared_ptr<trace_set> traces;
     table_shape shape;
     std::deque<plan> plans;
+    std::size_t open = 0;                     // cursors
+    std::map<row_key, std::int64_t> numbers;  // of rows whose keys are no numbers
+
+    /// The number of a row: the same in each scan. SQLite asks for it if a query joins conditions
+    /// by OR: it then reads by each of them, and passes over the rows that it met before.
+    [[nodiscard]] std::int64_t number_of(const row_key& key) {
+        constexpr unsigned file_bits = 6, lane_bits = 16, place_bits = 8, at_bits = 33;
+        static_assert(file_bits + lane_bits + place_bits + at_bits == 63);
+        const bool fits = key[0] >> file_bits == 0 && key[1] >> lane_bits == 0 &&
+                          key[2] >> at_bits == 0 && key[3] >> place_bits == 0 &&
+                          std::all_of(key.begin() + 4, key.end(), [](auto v) { return v == 0; });
+        if (fits) {
+            return static_cast<std::int64_t>(
+                ((key[0] << lane_bits | key[1]) << at_bits | key[2]) << place_bits | key[3]);
+        }
+        const auto next = -static_cast<std::int64_t>(numbers.size()) - 1;
+        return numbers.emplace(key, next).first->second;
+    }
 };
 
 struct cursor : sqlite3_vtab_cursor {
@@ -132,6 +155,7 @@ struct cursor : sqlite3_vtab_cursor {
     std::unique_ptr<rows> now;
     bool ended = true;
     std::int64_t number = 0;
+    std::optional<std::int64_t> row;  // this row's number, if SQLite has asked
 
     // Of a join: the question that is asked again and again.
     int asked = -1;
@@ -266,12 +290,14 @@ int open(sqlite3_vtab* of, sqlite3_vtab_cursor** out) {
     return guarded(&in.zErrMsg, [&] {
         auto made = std::make_unique<cursor>(in);
         in.shared->enter(*in.traces);
+        if (in.open++ == 0) in.numbers.clear();
         *out = made.release();
         return SQLITE_OK;
     });
 }
 int close(sqlite3_vtab_cursor* of) {
     auto* const closed = static_cast<cursor*>(of);
+    --closed->from.open;
     closed->from.shared->leave();
     delete closed;
     return SQLITE_OK;
@@ -282,6 +308,7 @@ int next(sqlite3_vtab_cursor* of) {
     return guarded(&at.from.zErrMsg, [&] {
         at.ended = !at.now->next();
         ++at.number;
+        at.row.reset();
         return SQLITE_OK;
     });
 }
@@ -292,6 +319,7 @@ int filter(sqlite3_vtab_cursor* of, int number, const char*, int, sqlite3_value*
         at.now = look_up(at, number, how, values);
         if (!at.now) at.now = open_rows(at.from, how, values);
         at.number = 0;
+        at.row.reset();
         at.ended = !at.now->next();
         return SQLITE_OK;
     });
@@ -307,8 +335,15 @@ int column(sqlite3_vtab_cursor* of, sqlite3_context* to, int which) {
     });
 }
 int row_number(sqlite3_vtab_cursor* of, sqlite3_int64* out) {
-    *out = static_cast<cursor*>(of)->number;
-    return SQLITE_OK;
+    auto& at = *static_cast<cursor*>(of);
+    return guarded(&at.from.zErrMsg, [&] {
+        if (!at.row) {
+            const auto key = at.now->key();
+            at.row = key ? at.from.number_of(*key) : at.number;
+        }
+        *out = *at.row;
+        return SQLITE_OK;
+    });
 }
 
 constexpr sqlite3_module module = [] {

@@ -21,6 +21,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -69,7 +70,7 @@ public:
     table_file(std::string path, const options& how) : path_(std::move(path)) {
         const file_descriptor fd = storage::create_file(path_);
         const std::uint64_t bytes = open_references_table::bytes_for(how.places + 1);
-        if (::ftruncate64(fd.get(), static_cast<off64_t>(bytes)) != 0) {
+        if (large_files::ftruncate(fd.get(), static_cast<large_files::file_offset>(bytes)) != 0) {
             const int error = errno;
             ::unlink(path_.c_str());
             fail_setup(path_, "cannot be made as large as it has to be", error);
