@@ -49,7 +49,7 @@ struct recording {
 inline namespace disabled __attribute__((abi_tag("trace_ring_disabled"))) {
 #endif
     template <class Kind>
-    class ring;  ///< a ring of the policies that `Kind` lists: see ring/ring.hpp
+    class ring;
 #if defined(TRACE_RING_DISABLE)
 }
 #endif

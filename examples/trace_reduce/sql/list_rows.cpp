@@ -95,7 +95,9 @@ using trace_ring::loss_cause;
                     total = total.value_or(0) + *one;
                 }
             }
-            list_row row{type.name, std::string(text_of(type.kind)), tables[type.name]};
+            list_row row{type.name, std::string(text_of(type.kind))};
+            const auto& table = tables[type.name];
+            row.emplace_back(table.empty() ? list_value() : list_value(table));
             const auto& sum = counted[type.name];
             row.emplace_back(count ? list_value(sum.records) : list_value());
             row.emplace_back(count ? list_value(sum.bytes) : list_value());

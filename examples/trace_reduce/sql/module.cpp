@@ -4,10 +4,15 @@
 #include "module.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
+#include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -18,6 +23,7 @@
 #include "allocation_rows.hpp"
 #include "branch_rows.hpp"
 #endif
+#include "field_index.hpp"
 #include "list_rows.hpp"
 #include "plan.hpp"
 #include "record_rows.hpp"
@@ -123,6 +129,24 @@ struct table : sqlite3_vtab {
     std::shared_ptr<trace_set> traces;
     table_shape shape;
     std::deque<plan> plans;
+    std::size_t open = 0;                     // cursors
+    std::map<row_key, std::int64_t> numbers;  // of rows whose keys are no numbers
+
+    /// The number of a row: the same in each scan. SQLite asks for it if a query joins conditions
+    /// by OR: it then reads by each of them, and passes over the rows that it met before.
+    [[nodiscard]] std::int64_t number_of(const row_key& key) {
+        constexpr unsigned file_bits = 6, lane_bits = 16, place_bits = 8, at_bits = 33;
+        static_assert(file_bits + lane_bits + place_bits + at_bits == 63);
+        const bool fits = key[0] >> file_bits == 0 && key[1] >> lane_bits == 0 &&
+                          key[2] >> at_bits == 0 && key[3] >> place_bits == 0 &&
+                          std::all_of(key.begin() + 4, key.end(), [](auto v) { return v == 0; });
+        if (fits) {
+            return static_cast<std::int64_t>(
+                ((key[0] << lane_bits | key[1]) << at_bits | key[2]) << place_bits | key[3]);
+        }
+        const auto next = -static_cast<std::int64_t>(numbers.size()) - 1;
+        return numbers.emplace(key, next).first->second;
+    }
 };
 
 struct cursor : sqlite3_vtab_cursor {
@@ -131,6 +155,13 @@ struct cursor : sqlite3_vtab_cursor {
     std::unique_ptr<rows> now;
     bool ended = true;
     std::int64_t number = 0;
+    std::optional<std::int64_t> row;  // this row's number, if SQLite has asked
+
+    // Of a join: the question that is asked again and again.
+    int asked = -1;
+    unsigned times = 0;
+    std::shared_ptr<const field_index> index;
+    bool too_large = false;
 };
 
 /// Throws `interrupted` if the query is to stop. SQLite itself looks only between rows.
@@ -185,6 +216,39 @@ struct cursor : sqlite3_vtab_cursor {
     }
 }
 
+/// The term by which a join may look rows up: a field that equals one value. Null: there is none.
+[[nodiscard]] const term* lookup_of(const table_shape& shape, const plan& how) {
+    if (shape.kind != table_kind::event || how.ordered) return nullptr;
+    for (const term& each : how.terms) {
+        const bool equal = each.sign == SQLITE_INDEX_CONSTRAINT_EQ && !each.set;
+        if (equal && shape.columns[each.column].what == cell::field) return &each;
+    }
+    return nullptr;
+}
+
+/// The rows by an index, which is made when a question comes for the fourth time; null: without.
+[[nodiscard]] std::unique_ptr<rows> look_up(cursor& at, int number, const plan& how,
+                                            sqlite3_value** values) {
+    constexpr unsigned few = 3;
+    table& of = at.from;
+    const term* const by = lookup_of(of.shape, how);
+    if (at.asked != number) {
+        at.asked = number;
+        at.times = 0;
+        at.index.reset();
+        at.too_large = false;
+    }
+    if (by == nullptr || at.too_large || ++at.times <= few) return nullptr;
+    if (!at.index) {
+        at.index = field_index::of(
+            scan_all(of.shape, plan(), *of.traces, *of.shared, nullptr, looks_at(of)), of.shape,
+            by->column);
+        at.too_large = !at.index;
+        if (at.too_large) return nullptr;
+    }
+    return std::make_unique<index_rows>(of.shape, at.index, values[by - how.terms.data()]);
+}
+
 int connect(sqlite3* in, void* shared, int count, const char* const* words, sqlite3_vtab** out,
             char** problem) {
     return guarded(problem, [&] {
@@ -226,12 +290,14 @@ int open(sqlite3_vtab* of, sqlite3_vtab_cursor** out) {
     return guarded(&in.zErrMsg, [&] {
         auto made = std::make_unique<cursor>(in);
         in.shared->enter(*in.traces);
+        if (in.open++ == 0) in.numbers.clear();
         *out = made.release();
         return SQLITE_OK;
     });
 }
 int close(sqlite3_vtab_cursor* of) {
     auto* const closed = static_cast<cursor*>(of);
+    --closed->from.open;
     closed->from.shared->leave();
     delete closed;
     return SQLITE_OK;
@@ -242,14 +308,18 @@ int next(sqlite3_vtab_cursor* of) {
     return guarded(&at.from.zErrMsg, [&] {
         at.ended = !at.now->next();
         ++at.number;
+        at.row.reset();
         return SQLITE_OK;
     });
 }
 int filter(sqlite3_vtab_cursor* of, int number, const char*, int, sqlite3_value** values) {
     auto& at = *static_cast<cursor*>(of);
     return guarded(&at.from.zErrMsg, [&] {
-        at.now = open_rows(at.from, at.from.plans.at(static_cast<std::size_t>(number)), values);
+        const plan& how = at.from.plans.at(static_cast<std::size_t>(number));
+        at.now = look_up(at, number, how, values);
+        if (!at.now) at.now = open_rows(at.from, how, values);
         at.number = 0;
+        at.row.reset();
         at.ended = !at.now->next();
         return SQLITE_OK;
     });
@@ -265,8 +335,15 @@ int column(sqlite3_vtab_cursor* of, sqlite3_context* to, int which) {
     });
 }
 int row_number(sqlite3_vtab_cursor* of, sqlite3_int64* out) {
-    *out = static_cast<cursor*>(of)->number;
-    return SQLITE_OK;
+    auto& at = *static_cast<cursor*>(of);
+    return guarded(&at.from.zErrMsg, [&] {
+        if (!at.row) {
+            const auto key = at.now->key();
+            at.row = key ? at.from.number_of(*key) : at.number;
+        }
+        *out = *at.row;
+        return SQLITE_OK;
+    });
 }
 
 constexpr sqlite3_module module = [] {

@@ -415,6 +415,11 @@ plan choose(sqlite3_index_info& asked, const table_shape& of, const trace_set& i
         const auto column = static_cast<std::size_t>(each.iColumn);
         const cell what = of.columns[column].what;
         if (!can_take(of, what, each.op)) continue;
+        // The reader compares texts byte by byte.
+        if (each.op != SQLITE_INDEX_CONSTRAINT_GLOB &&
+            std::string_view(sqlite3_vtab_collation(&asked, i)) != "BINARY") {
+            continue;
+        }
         const bool set = each.op == SQLITE_INDEX_CONSTRAINT_EQ &&
                          sqlite3_vtab_in(&asked, i, -1) != 0 && sqlite3_vtab_in(&asked, i, 1) != 0;
         made.terms.push_back({column, each.op, set});

@@ -170,7 +170,7 @@ void record_cells::put(sqlite3_context* to, cell what, const traced_file& in,
             if (const auto place = record.began()) unsigned_of(place->at);
             return;
         case cell::cut: {
-            if (!record.cut() || !record.has_fields()) return;
+            if (!record.has_fields()) return;
             text_.clear();
             record.for_each_field(
                 [&](const reduce::field_info& field, const reduce::field_value& value) {

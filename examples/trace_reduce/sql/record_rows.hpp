@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,17 +31,102 @@ namespace trace_reduce::sql {
                                           const std::function<void()>& look) {
     const auto way = how.backward ? reduce::direction::backward : reduce::direction::forward;
     record_scan all(way);
+    std::size_t number = 0;
     for (const auto& file : in.files()) {
         all.add(std::make_unique<file_scan>(file, filter_for(how, of, *file, values, look), way,
-                                            how.ordered, by.damaged));
+                                            how.ordered, by.damaged, number++));
     }
     return all;
 }
 
+/// The columns of tables whose rows are records.
+class row_cells {
+public:
+    explicit row_cells(const table_shape& of) : of_(of) {}
+
+    /// `type`: the record's.
+    void column(sqlite3_context* to, std::size_t which, traced_file& in,
+                const reduce::record_view& record, const reduce::event_type& type) {
+        const column_shape& wanted = of_.columns[which];
+        if (wanted.what == cell::field) [[likely]] {
+            const auto value = record.field(place(type, wanted.index));
+            if (!result_number(to, value)) result_value(to, value);
+        } else if (wanted.what == cell::field_number) {
+            result_value(to, record.field(place(type, wanted.index)).unnamed());
+        } else if (wanted.what == cell::function) {
+            const std::size_t site = type.find("site");
+            if (site == reduce::event_type::npos) return;
+            const auto name = in.names().name_of(record, record.field(site).u64());
+            if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
+        } else {
+            cells_.put(to, wanted.what, in, record);
+        }
+    }
+    /// References that are packed in one record have its place. Those that are equal are counted:
+    /// a condition selects all of them, or none. Once for each row.
+    [[nodiscard]] row_key key(std::size_t file, const reduce::record_view& record) {
+        row_key made{file, record.lane().number, record.position()};
+        if (of_.kind != table_kind::references) return made;
+        if (packs_.size() <= file) packs_.resize(file + 1);
+        pack& from = packs_[file];
+        if (from.lane != made[1] || from.position != made[2]) from = {made[1], made[2], {}};
+        std::size_t next = 3;
+        made.at(next++) = record.id();
+        for (std::size_t i = 0; i < of_.fields.size(); ++i) {
+            const auto value = record.field(place(record.type(), i));
+            made.at(next++) = value ? value.u64() : 0;
+        }
+        made.at(next) = ++from.equal[made];
+        return made;
+    }
+    /// Where the record's type has a field of the table.
+    [[nodiscard]] std::size_t place(const reduce::event_type& type, std::size_t field) {
+        if (&type != type_) [[unlikely]]
+            find_places(type);
+        return places_[field];
+    }
+
+private:
+    struct pack {
+        std::uint64_t lane = 0, position = 0;
+        std::map<row_key, std::uint64_t> equal;
+    };
+
+    void find_places(const reduce::event_type& type) {
+        type_ = &type;
+        auto& found = known_[type_];
+        if (found.empty()) found = find_fields(type, of_.fields);
+        places_ = found.data();
+    }
+    /// The numbers that most fields are; false: it is none of them.
+    [[nodiscard, gnu::always_inline]] static bool result_number(sqlite3_context* to,
+                                                                const reduce::field_value& value) {
+        using trace_ring::field_type;
+        if (!value || value.form() != trace_ring::field_form::scalar || value.may_have_name()) {
+            return false;
+        }
+        if (value.type() == field_type::f64) {
+            sqlite3_result_double(to, value.f64());
+        } else if (value.type() == field_type::u64) {
+            result_unsigned(to, value.u64());
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    const table_shape& of_;
+    record_cells cells_;
+    std::unordered_map<const reduce::event_type*, std::vector<std::size_t>> known_;
+    const std::size_t* places_ = nullptr;
+    const reduce::event_type* type_ = nullptr;
+    std::vector<pack> packs_;  // of each file, the one that is read
+};
+
 class record_rows final : public rows {
 public:
     record_rows(const table_shape& of, const plan& how, record_scan from)
-        : of_(of), only_count_(how.only_count), from_(std::move(from)) {}
+        : only_count_(how.only_count), from_(std::move(from)), cells_(of) {}
 
     [[nodiscard]] bool next() override {
         if (counted_ != 0) {
@@ -51,56 +138,18 @@ public:
         return true;
     }
     void column(sqlite3_context* to, std::size_t which) override {
-        file_scan& now = from_.now();
-        const column_shape& wanted = of_.columns[which];
-        const reduce::record_view& record = now.record();
-        if (wanted.what == cell::field) {
-            result_value(to, record.field(place(now, wanted.index)));
-        } else if (wanted.what == cell::field_number) {
-            result_value(to, record.field(place(now, wanted.index)).unnamed());
-        } else if (wanted.what == cell::function) {
-            const std::size_t site = record.type().find("site");
-            if (site == reduce::event_type::npos) return;
-            const auto name = now.file().names().name_of(record, record.field(site).u64());
-            if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
-        } else {
-            cells_.put(to, wanted.what, now.file(), record);
-        }
+        cells_.column(to, which, from_.now().file(), from_.now().record(), from_.now().type());
+    }
+
+    [[nodiscard]] std::optional<row_key> key() override {
+        return cells_.key(from_.now().number(), from_.now().record());
     }
 
 private:
-    /// Where the record's type has a field of the table.
-    [[nodiscard]] std::size_t place(const file_scan& now, std::size_t field) {
-        if (&now != placed_in_ || now.run() != placed_run_) find_places(now);
-        return (*places_)[field];
-    }
-    void find_places(const file_scan& now) {
-        placed_in_ = &now;
-        placed_run_ = now.run();
-        const auto& type = now.record().type();
-        for (auto& each : known_) {
-            if (each.type != &type) continue;
-            places_ = &each.places;
-            return;
-        }
-        known_.push_back({&type, find_fields(type, of_.fields)});
-        places_ = &known_.back().places;
-    }
-
-    struct known_type {
-        const reduce::event_type* type;
-        std::vector<std::size_t> places;
-    };
-
-    const table_shape& of_;
     bool only_count_;
     record_scan from_;
     std::size_t counted_ = 0;
-    record_cells cells_;
-    std::deque<known_type> known_;
-    const std::vector<std::size_t>* places_ = nullptr;
-    const file_scan* placed_in_ = nullptr;
-    std::uint64_t placed_run_ = 0;
+    row_cells cells_;
 };
 
 /// A row for each number of a flow, or of a counter, in a record.
@@ -121,6 +170,10 @@ public:
         if (what == cell::name) return result_bytes_or_text(to, values_[at_].first);
         if (what == cell::value) return result_value(to, values_[at_].second.unnamed());
         cells_.put(to, what, from_.now().file(), from_.now().record());
+    }
+    [[nodiscard]] std::optional<row_key> key() override {
+        const reduce::record_view& record = from_.now().record();
+        return row_key{from_.now().number(), record.lane().number, record.position(), at_};
     }
 
 private:

@@ -474,6 +474,8 @@ std::vector<table_shape> all_shapes(const trace_set& in) {
     std::set<std::string> met;
     std::vector<std::string> spans;
     for_each_type(in, [&](const reduce::event_type& type) {
+        // Damage may have changed a name so that an argument cannot hold it.
+        if (type.name.empty() || type.name.find('\0') != type.name.npos) return;
         if (!met.insert(type.name).second) return;
         add(shape_of(in, table_kind::event, type.name));
         if (type.kind == event_kind::span) spans.push_back(type.name);

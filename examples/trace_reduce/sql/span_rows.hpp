@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/statistics.hpp>
@@ -73,8 +74,10 @@ public:
                 return;
             case cell::duration:
                 if (!both || end.time() < begin.time() || !in.time().known()) return;
-                return sqlite3_result_int64(
-                    to, in.time().relative_ns(end.time()) - in.time().relative_ns(begin.time()));
+                // As text, JSON and conditions have it.
+                return result_unsigned(
+                    to, trace_ring::exporter::span_length{.ticks = end.time() - begin.time()}.ns(
+                            in.time()));
             case cell::duration_ticks:
                 if (!both || end.time() < begin.time()) return;
                 return result_unsigned(to, end.time() - begin.time());
@@ -122,6 +125,14 @@ public:
             default:
                 return cells_.put(to, wanted.what, in, begin);
         }
+    }
+
+    /// Its begin's place, or that of its end, where no other span begins.
+    [[nodiscard]] std::optional<row_key> key() override {
+        const row& now = done_.front();
+        const auto known = (now.begin ? now.begin : now.end).view();
+        const auto file = std::find(files_.begin(), files_.end(), now.in) - files_.begin();
+        return row_key{static_cast<std::uint64_t>(file), known.lane().number, known.position()};
     }
 
 private:

@@ -55,8 +55,8 @@ inline constexpr std::byte attached_processor{0x40};
 struct alignas(16) cp_entry {
     using family = trace_ring::family::record;
 
-    std::byte code{};
-    std::byte payload[15]{};
+    std::byte code{};         ///< the event; bit 1 is set on the attached processor
+    std::byte payload[15]{};  ///< depends on the event
 
     /// The event, without the bit for the processor.
     [[nodiscard]] constexpr cp_event event() const noexcept {
@@ -66,6 +66,7 @@ struct alignas(16) cp_entry {
     [[nodiscard]] constexpr bool attached() const noexcept {
         return (code & attached_processor) != std::byte{0};
     }
+    /// Sets the code of an event.
     constexpr void set(cp_event event, bool on_attached_processor = false) noexcept {
         code = static_cast<std::byte>(event);
         if (on_attached_processor) code |= attached_processor;

@@ -21,8 +21,10 @@
 
 namespace trace_ring::inline v1::cp {
 
-inline constexpr std::uint32_t start_location = 0x0C, end_location = 0x10, current_location = 0x14;
-inline constexpr std::uint32_t entry_bytes = 16;
+inline constexpr std::uint32_t start_location = 0x0C;    ///< of the word TRACSTRT
+inline constexpr std::uint32_t end_location = 0x10;      ///< of the word TRACEND
+inline constexpr std::uint32_t current_location = 0x14;  ///< of the word TRACCURR
+inline constexpr std::uint32_t entry_bytes = 16;         ///< the size of an entry
 
 /// Advances TRACCURR by an interlocked update and stores `entry` where it pointed, so both
 /// processors of a guest may do so simultaneously. An entry's address is the low 24 bits of

@@ -50,9 +50,10 @@ enum class cptrap_type : std::uint8_t {
     lost = 0xD3,          ///< own: records are missing here; the code is the cause
 };
 
-inline constexpr std::size_t cptrap_list_bytes = 8;
-inline constexpr std::size_t cptrap_header_bytes = 8;
-inline constexpr std::size_t cptrap_most_data = 264;
+inline constexpr std::size_t cptrap_list_bytes = 8;    ///< the size of the list that a guest passes
+inline constexpr std::size_t cptrap_header_bytes = 8;  ///< the size of a record's header
+inline constexpr std::size_t cptrap_most_data = 264;   ///< the most data that a record has
+/// The most bytes that a record has.
 inline constexpr std::size_t cptrap_most_bytes = cptrap_header_bytes + cptrap_most_data;
 
 /// The parameter list that register 1 addresses.
@@ -61,12 +62,15 @@ struct cptrap_list {
     std::byte code_bytes[2]{};     ///< individualizing: the caller makes it unique
     std::byte address_bytes[4]{};  ///< of the data
 
+    /// The number of bytes of data.
     [[nodiscard]] constexpr std::uint16_t length() const noexcept {
         return load_big<std::uint16_t>(length_bytes);
     }
+    /// The code of the data.
     [[nodiscard]] constexpr std::uint16_t code() const noexcept {
         return load_big<std::uint16_t>(code_bytes);
     }
+    /// The guest address of the data.
     [[nodiscard]] constexpr std::uint32_t address() const noexcept {
         return load_big<std::uint32_t>(address_bytes);
     }
@@ -75,6 +79,7 @@ struct cptrap_list {
         return std::min<std::size_t>(length(), cptrap_most_data);
     }
 
+    /// A list with these values.
     [[nodiscard]] static constexpr cptrap_list of(std::uint16_t length, std::uint16_t code,
                                                   std::uint32_t address) noexcept {
         cptrap_list out;
@@ -83,11 +88,13 @@ struct cptrap_list {
         store_big(out.address_bytes, 0, address);
         return out;
     }
+    /// Reads a list.
     [[nodiscard]] static constexpr cptrap_list load(
         std::span<const std::byte, cptrap_list_bytes> from) noexcept {
         return of(load_big<std::uint16_t>(from, 0), load_big<std::uint16_t>(from, 2),
                   load_big<std::uint32_t>(from, 4));
     }
+    /// Writes a list.
     constexpr void store(std::span<std::byte, cptrap_list_bytes> into) const noexcept {
         store_big(into, 0, length());
         store_big(into, 2, code());
@@ -103,22 +110,26 @@ static_assert(std::is_trivially_copyable_v<cptrap_list> && std::is_standard_layo
 
 /// A record's first 8 bytes.
 struct cptrap_header {
-    std::byte type_byte{};
-    std::byte reserved{};
-    std::byte code_bytes[2]{};
-    std::byte length_bytes[2]{};  ///< of the record, with this header
-    std::byte reserved_at_end[2]{};
+    std::byte type_byte{};           ///< the type of the record
+    std::byte reserved{};            ///< zero
+    std::byte code_bytes[2]{};       ///< the code, big-endian
+    std::byte length_bytes[2]{};     ///< of the record, with this header
+    std::byte reserved_at_end[2]{};  ///< zero
 
+    /// The type of the record.
     [[nodiscard]] constexpr cptrap_type type() const noexcept {
         return static_cast<cptrap_type>(type_byte);
     }
+    /// The code of the data.
     [[nodiscard]] constexpr std::uint16_t code() const noexcept {
         return load_big<std::uint16_t>(code_bytes);
     }
+    /// The number of bytes of data.
     [[nodiscard]] constexpr std::uint16_t length() const noexcept {
         return load_big<std::uint16_t>(length_bytes);
     }
 
+    /// A header with these values.
     [[nodiscard]] static constexpr cptrap_header of(cptrap_type type, std::uint16_t code,
                                                     std::uint16_t length) noexcept {
         cptrap_header out;
@@ -136,6 +147,7 @@ struct cptrap_header {
         std::copy_n(from.data() + 6, 2, out.reserved_at_end);
         return out;
     }
+    /// Writes a header.
     constexpr void store(std::span<std::byte, cptrap_header_bytes> into) const noexcept {
         into[0] = type_byte;
         into[1] = reserved;
@@ -170,10 +182,10 @@ constexpr std::size_t put_cptrap(std::span<std::byte> into, cptrap_type type, st
 /// One record in place. If its type has no header (cptrap_lengths), only `type` and `bytes` are
 /// set.
 struct cptrap_view {
-    cptrap_type type = cptrap_type::none;
-    bool headed = false;               ///< it has the header, and so a code
-    std::uint16_t code = 0;            ///< individualizing; for own types see cptrap_type
-    std::span<const std::byte> bytes;  ///< the whole record
+    cptrap_type type = cptrap_type::none;  ///< the type of the record
+    bool headed = false;                   ///< it has the header, and so a code
+    std::uint16_t code = 0;                ///< individualizing; for own types see cptrap_type
+    std::span<const std::byte> bytes;      ///< the whole record
 
     /// The bytes after the header.
     [[nodiscard]] constexpr std::span<const std::byte> data() const noexcept {

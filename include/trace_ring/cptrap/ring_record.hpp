@@ -52,7 +52,7 @@ namespace trace_ring::inline v1::record {
 /// The record policy, in sub-buffers of `Bytes`, like record::sub_buffers<Bytes>.
 template <std::size_t Bytes = 4096>
 struct cptrap_record : sub_buffers<Bytes> {
-    static constexpr std::size_t most_bytes = cptrap_most_bytes;
+    static constexpr std::size_t most_bytes = cptrap_most_bytes;  ///< the most bytes of a record
 
     /// Lays out a record of any type that has the header. Longer data are silently cut to 264
     /// bytes.

@@ -26,7 +26,7 @@
 
 namespace trace_ring::inline v1::record {
 
-inline constexpr std::size_t spool_record_bytes = 4096;
+inline constexpr std::size_t spool_record_bytes = 4096;  ///< the size of a spool record
 /// The byte of a spool file that its writer locks (fcntl) while it has the file, far above any
 /// file's end.
 inline constexpr std::uint64_t spool_lock_offset = (std::uint64_t{1} << 62) + 0x3F;
@@ -53,9 +53,11 @@ public:
         return *this;
     }
 
+    /// Whether the length of records of this type is known.
     [[nodiscard]] constexpr bool knows(cptrap_type type) const noexcept {
         return bytes_[static_cast<std::size_t>(type)] != 0;
     }
+    /// Whether records of this type begin with the header of interface data.
     [[nodiscard]] constexpr bool has_header(cptrap_type type) const noexcept {
         return bytes_[static_cast<std::size_t>(type)] == headed;
     }
@@ -79,6 +81,7 @@ enum class spool_end : std::uint8_t {
     tail,          ///< bytes that are not zero after a zero first byte
 };
 
+/// The reason in words, for messages.
 [[nodiscard]] constexpr std::string_view to_string(spool_end end) noexcept {
     constexpr std::array<std::string_view, 6> names{
         "whole",
@@ -92,8 +95,8 @@ enum class spool_end : std::uint8_t {
 
 /// Where a walk ended, in bytes from the beginning of the spool record, and why.
 struct spool_stop {
-    std::size_t offset = 0;
-    spool_end why = spool_end::whole;
+    std::size_t offset = 0;            ///< where the records end
+    spool_end why = spool_end::whole;  ///< why they end there
     friend constexpr bool operator==(const spool_stop&, const spool_stop&) noexcept = default;
 };
 
@@ -152,6 +155,7 @@ public:
         ++records_;
         return true;
     }
+    /// Removes all records.
     constexpr void clear() noexcept {
         bytes_ = {};
         used_ = 0;
@@ -161,9 +165,11 @@ public:
     [[nodiscard]] constexpr std::span<const std::byte, spool_record_bytes> bytes() const noexcept {
         return bytes_;
     }
+    /// Bytes in use.
     [[nodiscard]] constexpr std::size_t used() const noexcept { return used_; }
     /// Bytes that are free.
     [[nodiscard]] constexpr std::size_t room() const noexcept { return bytes_.size() - used_; }
+    /// Number of records.
     [[nodiscard]] constexpr std::uint32_t records() const noexcept { return records_; }
 
 private:

@@ -25,12 +25,15 @@ namespace trace_ring::inline v1::claim {
 /// The form in which a control word names an entry.
 struct pointers {
     using word = std::uintptr_t;  ///< its address: for rings of one process
+    /// The address of the memory that holds the table.
     [[nodiscard]] static word first(const std::byte* base) noexcept {
         return reinterpret_cast<word>(base);
     }
 };
+/// The control words are offsets in the table.
 struct offsets {
     using word = std::uint32_t;  ///< its distance from the first entry: for shared mappings too
+    /// The first word: offsets begin at 0.
     [[nodiscard]] static word first(const std::byte*) noexcept { return 0; }
 };
 
@@ -41,7 +44,7 @@ struct offsets {
 template <class Designation, class Rule>
 struct control_words {
     using family = trace_ring::family::claim;
-    using word = typename Designation::word;
+    using word = typename Designation::word;  ///< the type of the control words
     static constexpr bool many_writers = true;
     static constexpr bool asks_first = false;
     static constexpr bool counts = false;
@@ -92,8 +95,10 @@ struct control_words {
 };
 
 using das_pointers = control_words<pointers, das_rule>;  ///< current is the entry last used
+/// DAS's rule, with offsets in place of addresses.
 using das_offsets = control_words<offsets, das_rule>;
 using cp_pointers = control_words<pointers, cp_rule>;  ///< current is the entry to be used next
+/// CP's rule, with offsets in place of addresses.
 using cp_offsets = control_words<offsets, cp_rule>;
 
 static_assert(policy<das_pointers> && policy<das_offsets>);

@@ -28,12 +28,14 @@ inline constexpr std::uint32_t cpu_identity_location = 795;
 /// Logical addresses have 24 bits: a carry beyond them is dropped.
 inline constexpr std::uint32_t address_mask = 0x00FFFFFF;
 
-/// Offsets in the trace-table-entry header.
-inline constexpr std::uint32_t current_offset = 0, first_offset = 4, last_offset = 8;
+// Offsets in the trace-table-entry header.
+inline constexpr std::uint32_t current_offset = 0;  ///< of the current-entry control
+inline constexpr std::uint32_t first_offset = 4;    ///< of the first-entry control
+inline constexpr std::uint32_t last_offset = 8;     ///< of the last-entry control
 
 /// The trace-table designation, the word at location 84.
 struct designation {
-    std::uint32_t word = 0;
+    std::uint32_t word = 0;  ///< the word at location 84
 
     /// Bit 0, the DAS-trace control: tracing is on.
     [[nodiscard]] constexpr bool gate_open() const noexcept { return word >> 31 != 0; }

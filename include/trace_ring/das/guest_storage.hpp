@@ -72,21 +72,26 @@ concept guest_storage = requires(S& s, std::uint32_t address, std::uint32_t& exp
 
 /// The result of tracing one instruction.
 struct trace_result {
+    /// What became of a trace instruction.
     enum class outcome : std::uint8_t { traced, gate_closed, exception };
 
-    outcome what = outcome::gate_closed;
+    outcome what = outcome::gate_closed;                    ///< what became of the trace
     program_exception exception = program_exception::none;  ///< none unless `what` is exception
     /// Traced: the entry's address. Exception: the logical address whose access met it; of a
     /// specification exception, the address that is ill-formed.
     std::uint32_t address = 0;
 
+    /// An entry was stored.
     [[nodiscard]] constexpr bool traced() const noexcept { return what == outcome::traced; }
     /// The instruction is suppressed, and the table is as it was.
     [[nodiscard]] constexpr bool failed() const noexcept { return what == outcome::exception; }
+    /// An entry was stored at this address.
     [[nodiscard]] static constexpr trace_result at(std::uint32_t address) noexcept {
         return {outcome::traced, program_exception::none, address};
     }
+    /// The gate was closed.
     [[nodiscard]] static constexpr trace_result closed() noexcept { return {}; }
+    /// An access met an exception.
     [[nodiscard]] static constexpr trace_result failed(program_exception exception,
                                                        std::uint32_t address) noexcept {
         return {outcome::exception, exception, address};

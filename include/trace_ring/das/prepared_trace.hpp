@@ -57,10 +57,11 @@ namespace trace_ring::inline v1::das {
 /// does not say: the machine fetches them without regard to the interlock. So it is a choice, which
 /// makes a difference only if a program changes the bounds at that moment.
 struct fetch_bounds_once {
-    static constexpr bool again = false;
+    static constexpr bool again = false;  ///< the bounds are fetched once
 };
+/// Fetches the bounds again after each failed compare-and-swap.
 struct fetch_bounds_on_each_try {
-    static constexpr bool again = true;
+    static constexpr bool again = true;  ///< the bounds are fetched on each try
 };
 
 class prepared_trace;

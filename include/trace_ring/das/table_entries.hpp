@@ -20,8 +20,9 @@ namespace trace_ring::inline v1::das {
 /// back to it. Whether an entry has ever been used is not recorded in a table. Constant time.
 class table_entries {
 public:
-    using controls = claim::controls<std::uint32_t>;
+    using controls = claim::controls<std::uint32_t>;  ///< the control words, by value
 
+    /// Entries of the table with these control words.
     constexpr explicit table_entries(const controls& of) noexcept
         : first_(of.first), count_(count_of(of.first, of.last)) {
         const auto distance = of.current - of.first;

@@ -31,35 +31,47 @@ struct c_types;
 /// An address in a traced program of that model, of a T there.
 template <class T, record::data_model M>
 struct pointer_to {
-    using element_type = T;
-    typename c_types<M>::address_type address;
+    using element_type = T;                     ///< the type that it points to
+    typename c_types<M>::address_type address;  ///< where it points to, in the traced process
 
+    /// Whether it is not null.
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return address != 0; }
     friend constexpr bool operator==(const pointer_to&, const pointer_to&) = default;
 };
 
 // A typedef may lower an alignment, and does so for the structures it is used in.
+/// C's types in a 32-bit process.
 template <>
 struct c_types<record::ilp32> {
-    using long_type = std::int32_t;
-    using ulong_type = std::uint32_t;
+    using long_type = std::int32_t;    ///< as C's long
+    using ulong_type = std::uint32_t;  ///< as C's unsigned long
+    /// As C's long long.
     using long_long_type [[gnu::aligned(4)]] = std::int64_t;
+    /// As C's unsigned long long.
     using ulong_long_type [[gnu::aligned(4)]] = std::uint64_t;
+    /// As C's double.
     using double_type [[gnu::aligned(4)]] = double;
-    using address_type = std::uint32_t;
+    using address_type = std::uint32_t;  ///< an address
     template <class T>
-    using pointer = pointer_to<T, record::ilp32>;
+    using pointer = pointer_to<T, record::ilp32>;  ///< as C's T*
 };
+/// C's types in a 64-bit process.
 template <>
 struct c_types<record::lp64> {
+    /// As C's long.
     using long_type [[gnu::aligned(8)]] = std::int64_t;
+    /// As C's unsigned long.
     using ulong_type [[gnu::aligned(8)]] = std::uint64_t;
+    /// As C's long long.
     using long_long_type [[gnu::aligned(8)]] = std::int64_t;
+    /// As C's unsigned long long.
     using ulong_long_type [[gnu::aligned(8)]] = std::uint64_t;
+    /// As C's double.
     using double_type [[gnu::aligned(8)]] = double;
+    /// An address.
     using address_type [[gnu::aligned(8)]] = std::uint64_t;
     template <class T>
-    using pointer = pointer_to<T, record::lp64>;
+    using pointer = pointer_to<T, record::lp64>;  ///< as C's T*
 };
 
 /// A type of C by its size in each model.
@@ -78,12 +90,13 @@ enum class c_type : std::uint8_t {
 
 /// The requirements of a type as a structure's member.
 struct extent {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;      ///< the size
     std::uint64_t alignment = 1;  ///< as a member; a power of two
 
     friend constexpr bool operator==(const extent&, const extent&) = default;
 };
 
+/// Size and alignment of a type in that mode.
 [[nodiscard]] constexpr extent extent_of(c_type type, record::program_mode mode) noexcept {
     const bool wide = mode == record::program_mode::lp64;
     switch (type) {

@@ -23,6 +23,7 @@
 
 namespace trace_ring::inline v1::point {
 
+/// The kinds of expressions.
 enum class form : std::uint8_t {
     constant,   ///< `value`
     duration,   ///< `value`, in ns
@@ -49,26 +50,32 @@ enum class form : std::uint8_t {
     none_of,  ///< of one part: it does not hold
 };
 
+/// A parsed condition or value. Owns its parts.
 struct expression {
-    form what = form::truth;
-    comparison sign = comparison::equal;
-    number value{};
-    std::string word{};
-    std::vector<expression> parts{};
-    std::string signs{};
-    std::size_t column = 0;  ///< where it begins in the text, in bytes from 0
+    form what = form::truth;              ///< its kind
+    comparison sign = comparison::equal;  ///< of a comparison
+    number value{};                       ///< of a number
+    std::string word{};                   ///< of a name or a text
+    std::vector<expression> parts{};      ///< its operands
+    std::string signs{};                  ///< the operators between them
+    std::size_t column = 0;               ///< where it begins in the text, in bytes from 0
     std::size_t length = 0;  ///< its length there; for an operator between parts, the operator's
 
+    /// A number.
     [[nodiscard]] static expression of(number value) {
         return {.what = form::constant, .value = value};
     }
+    /// A whole number.
     [[nodiscard]] static expression of(std::uint64_t value) { return of(number::of(value)); }
+    /// A text.
     [[nodiscard]] static expression of_text(std::string value) {
         return {.what = form::text, .word = std::move(value)};
     }
+    /// A name of a field or a value.
     [[nodiscard]] static expression of_name(std::string name) {
         return {.what = form::name, .word = std::move(name)};
     }
+    /// A comparison.
     [[nodiscard]] static expression compare(expression left, comparison sign, expression right) {
         expression made{.what = form::compared, .sign = sign};
         made.parts.push_back(std::move(left));
@@ -83,9 +90,9 @@ struct expression {
 
 /// A mistake in an expression, and its place in the text, in bytes.
 struct mistake {
-    std::size_t column = 0;
-    std::size_t length = 0;
-    std::string what;
+    std::size_t column = 0;  ///< byte in the text, from 0
+    std::size_t length = 0;  ///< number of bytes
+    std::string what;        ///< what is wrong
 };
 
 }  // namespace trace_ring::inline v1::point

@@ -24,16 +24,18 @@ namespace trace_ring::inline v1::point {
 /// aligned as its type is in a structure, and lies within the structure; of a packed structure it
 /// begins at any byte, and lies within it unless the word is larger than the whole.
 struct bit_field {
-    std::uint64_t offset = 0;
+    std::uint64_t offset = 0;    ///< bytes from the beginning
     std::uint8_t bytes = 0;      ///< 1, 2, 4 or 8
     std::uint8_t first_bit = 0;  ///< from the lowest
-    std::uint8_t width = 0;
+    std::uint8_t width = 0;      ///< bits of a bit-field; 0: no bit-field
 
     friend constexpr bool operator==(const bit_field&, const bit_field&) = default;
 };
 
+/// Where C puts the members of a structure or union.
 class layout {
 public:
+    /// What is laid out.
     enum kind : std::uint8_t { structure, union_of_all };
     /// No structure is larger: sums of sizes stay far from the end of 64 bits.
     static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;

@@ -123,8 +123,8 @@ struct element_of {
 template <class T>
 struct bare {
     using family = trace_ring::family::record;
-    using element = typename impl::element_of<T>::type;
-    static constexpr layout kind = layout::bare;
+    using element = typename impl::element_of<T>::type;  ///< the type of a record
+    static constexpr layout kind = layout::bare;         ///< the layout of records in the ring
 };
 
 /// Records of one type, each in a slot of whole 64-bit words behind its sequence word: filled
@@ -132,8 +132,8 @@ struct bare {
 template <class T>
 struct sequenced {
     using family = trace_ring::family::record;
-    using element = typename impl::element_of<T>::type;
-    static constexpr layout kind = layout::sequenced;
+    using element = typename impl::element_of<T>::type;  ///< the type of a record
+    static constexpr layout kind = layout::sequenced;    ///< the layout of records in the ring
 };
 
 /// Records of variable length in sub-buffers of `Bytes`, a power of two from 512 to 32768.
@@ -142,14 +142,14 @@ struct sub_buffers {
     static_assert(Bytes >= 512 && Bytes <= 32768 && (Bytes & (Bytes - 1)) == 0,
                   "record::sub_buffers needs a power of two from 512 to 32768 bytes");
     using family = trace_ring::family::record;
-    static constexpr layout kind = layout::sub_buffers;
-    static constexpr std::size_t bytes = Bytes;
+    static constexpr layout kind = layout::sub_buffers;  ///< the layout of records in the ring
+    static constexpr std::size_t bytes = Bytes;          ///< the size of a sub-buffer
 };
 
 /// A record that was laid out: its id in the ring, and its length.
 struct laid_out {
-    std::uint16_t id = 0;
-    std::size_t bytes = 0;
+    std::uint16_t id = 0;   ///< the record's id
+    std::size_t bytes = 0;  ///< the bytes of its payload
 };
 
 /// A layout that makes records of these values.

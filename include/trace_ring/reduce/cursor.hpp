@@ -22,8 +22,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Reads the items of a trace in one direction. Used by one thread; must not outlive the
-/// trace_file.
+/// Reads the items of a trace in one direction. Used by one thread, while the trace_file exists.
 class cursor {
 public:
     /// Reads the tables again and lists the sub-buffers. `in` must outlive the cursor.

@@ -34,8 +34,8 @@ namespace trace_ring::inline v1 {
 template <list_of_policies Kind>
 requires(!ring_policies<Kind>::full_policy::overwrites) class sub_buffer_drain {
 public:
-    using ring_type = sub_buffer_ring<Kind>;
-    using portion = drained_sub_buffer;
+    using ring_type = sub_buffer_ring<Kind>;  ///< the ring that is drained
+    using portion = drained_sub_buffer;       ///< a sub-buffer that was drained
 
     /// Null means a ring that is compiled away and has no records.
     explicit sub_buffer_drain(ring_type* ring) noexcept : ring_(ring) {}
@@ -68,6 +68,7 @@ public:
         held_.clear();
         words_.resize(ring_type::sub_buffer_bytes / 8);
     }
+    /// Ends the session: what it holds can be drained by the next one.
     void detach() noexcept {
         if (ring_ == nullptr || process_ != ::getpid())
             return;  // in the child of a fork: the session is the parent's
@@ -109,8 +110,11 @@ public:
         }
         return false;
     }
+    /// Returns a sub-buffer to the writers.
     void consume(portion& what) noexcept { give_back(what, true); }
+    /// Gives a sub-buffer back unread.
     void keep(portion& what) noexcept { give_back(what, false); }
+    /// Calls `visit` with each record of a sub-buffer. Returns their number.
     template <class Visit>
     std::uint64_t visit(const portion& what, Visit&& visit) const {
         return what.visit(visit);

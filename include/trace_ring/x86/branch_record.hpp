@@ -28,10 +28,13 @@ namespace trace_ring::inline v1::record {
 template <data_model Model>
 struct branch_record {
     using family = trace_ring::family::record;
-    using address = typename Model::pointer_type;
+    using address = typename Model::pointer_type;  ///< an address in that mode
 
+    /// Address of the branch.
     alignas(Model::pointer_alignment) address from = 0;
+    /// Address of its target.
     alignas(Model::pointer_alignment) address to = 0;
+    /// Bit 4: predicted.
     alignas(Model::pointer_alignment) address flags = 0;
 
     /// Bit 4 of the flags: the branch was predicted. Processors of the Core and Atom families do
@@ -44,8 +47,8 @@ struct branch_record {
     friend constexpr bool operator==(const branch_record&, const branch_record&) noexcept = default;
 };
 
-using branch_record32 = branch_record<ilp32>;
-using branch_record64 = branch_record<lp64>;
+using branch_record32 = branch_record<ilp32>;  ///< 12 bytes
+using branch_record64 = branch_record<lp64>;   ///< 24 bytes
 
 static_assert(sizeof(branch_record32) == 12 && alignof(branch_record32) == 4);
 static_assert(offsetof(branch_record32, from) == 0);

@@ -67,8 +67,9 @@ enum class branch_kind : std::uint8_t {
     signal,     ///< to a signal's handler; `from` is the instruction not executed
     other,      ///< another kind: a transaction's abort, a far branch
 };
-inline constexpr std::size_t branch_kind_count = 14;
+inline constexpr std::size_t branch_kind_count = 14;  ///< the number of kinds
 
+/// The kind in words.
 [[nodiscard]] constexpr std::string_view to_string(branch_kind kind) noexcept {
     constexpr std::string_view names[branch_kind_count] = {
         "unknown",     "conditional",   "jump",      "indirect jump",
@@ -84,6 +85,7 @@ inline constexpr std::size_t branch_kind_count = 14;
 [[nodiscard]] constexpr bool is_branch_instruction(branch_kind kind) noexcept {
     return kind >= branch_kind::conditional && kind <= branch_kind::function_return;
 }
+/// Whether the branch is a call of any kind.
 [[nodiscard]] constexpr bool is_call(branch_kind kind) noexcept {
     return kind == branch_kind::call || kind == branch_kind::indirect_call;
 }
@@ -102,15 +104,18 @@ enum class branch_privilege : std::uint8_t { unknown, user, kernel, hypervisor }
 class branch {
 public:
     constexpr branch() noexcept = default;
+    /// A branch of which both ends are known.
     constexpr branch(std::uint64_t from, std::uint64_t to,
                      branch_kind kind = branch_kind::unknown) noexcept
         : from_(from), to_(to), kind_(kind), bits_(from_bit | to_bit) {}
+    /// A branch whose target is not known.
     [[nodiscard]] static constexpr branch only_from(
         std::uint64_t from, branch_kind kind = branch_kind::unknown) noexcept {
         branch made(from, 0, kind);
         made.bits_ = from_bit;
         return made;
     }
+    /// A branch whose origin is not known.
     [[nodiscard]] static constexpr branch only_to(
         std::uint64_t to, branch_kind kind = branch_kind::unknown) noexcept {
         branch made(0, to, kind);
@@ -118,41 +123,54 @@ public:
         return made;
     }
 
+    /// Address of the branch; 0 if it is not known.
     [[nodiscard]] constexpr std::uint64_t from() const noexcept { return from_; }
+    /// Address of the target; 0 if it is not known.
     [[nodiscard]] constexpr std::uint64_t to() const noexcept { return to_; }
+    /// Whether `from` is known.
     [[nodiscard]] constexpr bool has_from() const noexcept { return (bits_ & from_bit) != 0; }
+    /// Whether `to` is known.
     [[nodiscard]] constexpr bool has_to() const noexcept { return (bits_ & to_bit) != 0; }
+    /// Whether both are known.
     [[nodiscard]] constexpr bool complete() const noexcept { return has_from() && has_to(); }
+    /// The kind; unknown if the source does not report it.
     [[nodiscard]] constexpr branch_kind kind() const noexcept { return kind_; }
 
     /// The program's thread, by the system's number; 0 if the source does not record it.
     [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return thread_; }
+    /// Whether the source reports predictions.
     [[nodiscard]] constexpr bool has_prediction() const noexcept {
         return (bits_ & prediction_bit) != 0;
     }
     /// Valid only if `has_prediction()`: false means "mispredicted" then.
     [[nodiscard]] constexpr bool predicted() const noexcept { return (bits_ & predicted_bit) != 0; }
+    /// Whether the source reports cycles.
     [[nodiscard]] constexpr bool has_cycles() const noexcept { return (bits_ & cycles_bit) != 0; }
     /// Cycles since the record before; the largest number means "this many, or more".
     [[nodiscard]] constexpr std::uint16_t cycles() const noexcept { return cycles_; }
+    /// The privilege level.
     [[nodiscard]] constexpr branch_privilege privilege() const noexcept {
         return static_cast<branch_privilege>(bits_ >> privilege_shift & 3U);
     }
 
+    /// The thread that took the branch.
     constexpr branch& set_thread(std::uint32_t thread) noexcept {
         thread_ = thread;
         return *this;
     }
+    /// Whether the processor predicted it.
     constexpr branch& set_predicted(bool predicted) noexcept {
         set(prediction_bit, true);
         set(predicted_bit, predicted);
         return *this;
     }
+    /// Cycles since the previous branch.
     constexpr branch& set_cycles(std::uint16_t cycles) noexcept {
         set(cycles_bit, true);
         cycles_ = cycles;
         return *this;
     }
+    /// The privilege level.
     constexpr branch& set_privilege(branch_privilege privilege) noexcept {
         set(3U << privilege_shift, false);
         set(static_cast<unsigned>(privilege) << privilege_shift, true);
@@ -180,15 +198,16 @@ static_assert(std::is_trivially_copyable_v<branch> && std::is_standard_layout_v<
 
 /// Records are or may be missing here: those on both sides do not meet.
 struct branch_gap {
-    std::uint64_t count = 0;  ///< records; 0: unknown, possibly none
-    loss_cause cause = loss_cause::overwritten;
-    std::uint32_t thread = 0;  ///< 0: any thread that the source follows
+    std::uint64_t count = 0;                     ///< records; 0: unknown, possibly none
+    loss_cause cause = loss_cause::overwritten;  ///< why they are missing
+    std::uint32_t thread = 0;                    ///< 0: any thread that the source follows
     /// How to avoid the gap, if the source has a buffer whose size or threshold decides it.
     std::optional<loss_advice> advice{};
 
     friend constexpr bool operator==(const branch_gap&, const branch_gap&) noexcept = default;
 };
 
+/// The order in which a source delivers.
 enum class branch_order : std::uint8_t { oldest_first, newest_first };
 
 /// The way in which a source gets its records.
@@ -201,13 +220,13 @@ enum class branch_delivery : std::uint8_t {
 /// A source's constant description of its records. A field that is true here may be absent in some
 /// records; one that is false is absent in all.
 struct branch_character {
-    branch_order order = branch_order::oldest_first;
-    branch_delivery delivery = branch_delivery::memory_ring;
-    bool tells_kind = false;
-    bool tells_prediction = false;
-    bool tells_cycles = false;
-    bool tells_privilege = false;
-    bool tells_thread = false;
+    branch_order order = branch_order::oldest_first;          ///< oldest or newest first
+    branch_delivery delivery = branch_delivery::memory_ring;  ///< how branches reach the reader
+    bool tells_kind = false;                                  ///< `kind` is reported
+    bool tells_prediction = false;                            ///< `predicted` is reported
+    bool tells_cycles = false;                                ///< `cycles` are reported
+    bool tells_privilege = false;                             ///< `privilege` is reported
+    bool tells_thread = false;                                ///< `thread` is reported
     /// Records may hold addresses of another privilege than the chosen one: remove them before you
     /// show records to other users.
     bool foreign_privilege = false;

@@ -5,6 +5,7 @@
 
     small.py PROGRAM FOLDER      FOLDER has the programs, trace-reduce among them
     small.py lengths FOLDER      each source in this folder has at most 80 lines
+    small.py compilers FOLDER    other compilers accept each source in this folder without a warning
 
 The expectations come from what the sources say that they do, and from trace-reduce.
 """
@@ -12,6 +13,7 @@ import glob
 import json
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -185,11 +187,36 @@ def lengths(folder):
     equal("sources longer than 80 lines", [], long)
 
 
+def compilers(folder):
+    include = os.path.join(folder, "..", "..", "include")
+    tried = 0
+    for compiler, *flags in (("clang++-14",), ("aarch64-linux-gnu-g++",),
+                             ("g++", "-m32", "-idirafter", "/usr/include/x86_64-linux-gnu")):
+        empty = subprocess.run([compiler, *flags, "-x", "c++", "-fsyntax-only", "-include", "vector", "-"],
+                               input="", text=True, stderr=subprocess.PIPE, check=False) \
+            if shutil.which(compiler) else None
+        if empty is None or empty.returncode != 0:
+            print(f"{' '.join((compiler, *flags))}: not here")
+            continue
+        tried += 1
+        for path in sorted(glob.glob(os.path.join(folder, "*.cpp"))):
+            # Boost.Asio 1.74 has no coroutines with clang 14 and the library of g++.
+            if compiler == "clang++-14" and path.endswith("asio_server.cpp"):
+                continue
+            done = subprocess.run(
+                [compiler, *flags, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion",
+                 "-Wshadow", "-Werror", "-I", include, "-fsyntax-only", path],
+                text=True, stderr=subprocess.PIPE, check=False)
+            equal(f"{compiler} {' '.join(flags)} {path}: errors", "", done.stderr)
+    print(f"{tried} compilers")
+    sys.exit(0 if tried else 77)
+
+
 def main(program, folder):
     global FOLDER
     FOLDER = os.path.abspath(folder)
-    if program == "lengths":
-        lengths(FOLDER)
+    if program in ("lengths", "compilers"):
+        globals()[program](FOLDER)
         return
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)

@@ -173,7 +173,9 @@ BOOST_AUTO_TEST_CASE(exit_points_leave_each_program_as_it_is_alone) {
         const std::string path = folder / one.name;
         if (!build(path, one.text, one.language, 64, one.flags)) return;
         const ended alone = run(folder, path);
-        for (const std::string source : {"", "--source kernel ", "--source ptrace "}) {
+        for (const std::string source : {"--source kernel ", "--source ptrace ", ""}) {
+            // Without a source it takes one of the other two.
+            if (source.empty() && trace_ring_test::repeats(8) == 1) continue;
             BOOST_TEST_CONTEXT(one.name << " " << source) {
                 const std::string tool = std::string(TRACE_CLAUSES) + " " + source;
                 const ended traced =

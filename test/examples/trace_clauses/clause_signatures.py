@@ -385,7 +385,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", help="where to keep programs with a wrong value")
     parser.add_argument("--shares", action="store_true", help="print what is readable, per kind")
-    parser.add_argument("--compilers", default="g++,clang++-14,clang++")
+    all_compilers = "g++" if os.environ.get("TRACE_RING_QUICK") == "1" else "g++,clang++-14,clang++"
+    parser.add_argument("--compilers", default=all_compilers)
     parser.add_argument("trace_clauses")
     parser.add_argument("folder")
     options = parser.parse_args()

@@ -37,7 +37,7 @@ def first_difference(wanted, found):
 def main(program, folder, option=""):
     faults, traces, lines = [], 0, 0
     versions = set()
-    for packed in sorted(glob.glob(os.path.join(folder, "*", "*.trace.gz"))):
+    for packed in sorted(glob.glob(os.path.join(folder, "*", "*.gz"))):
         name = os.path.relpath(packed, folder)[:-len(".gz")]
         with tempfile.TemporaryDirectory() as scratch:
             trace = os.path.join(scratch, os.path.basename(name))
@@ -45,12 +45,14 @@ def main(program, folder, option=""):
                 shutil.copyfileobj(file, out)
             with open(trace, "rb") as file:
                 version = int.from_bytes(file.read(12)[8:], "little")
-            if str(version) != os.path.dirname(name):
+            is_trace = name.endswith(".trace")
+            if is_trace and str(version) != os.path.dirname(name):
                 faults.append(f"{name}: a file of version {version}")
-            versions.add(version)
-            for form in ("text", "json"):
+            versions.add(os.path.dirname(name))
+            # A record of a CPTRAP file has several lines of text.
+            for form in ("text", "json") if is_trace else ("json",):
                 forward = reduce(program, trace, "--time", "raw", "--format", form)
-                expected = packed[:-len("trace.gz")] + form
+                expected = os.path.splitext(packed[:-len(".gz")])[0] + "." + form
                 if option == "--write":
                     with open(expected, "wb") as file:
                         file.write(forward)
@@ -67,7 +69,7 @@ def main(program, folder, option=""):
         traces += 1
     for fault in faults:
         print(fault)
-    print(f"{traces} traces of {len(versions)} versions, {lines} lines in each direction")
+    print(f"{traces} files of {len(versions)} versions, {lines} lines in each direction")
     return 1 if faults or len(versions) < 2 else 0
 
 

@@ -57,6 +57,32 @@ again:
 work:
     ret
 """
+SPOOL = r"""
+#include <array>
+#include <trace_ring/cptrap.hpp>
+#include <trace_ring/rings.hpp>
+namespace cptrap = trace_ring::cptrap;
+namespace record = trace_ring::record;
+trace_ring::ring<trace_ring::presets::traps<>> ring;
+cptrap::trapok trapok;
+int main() {
+    cptrap::spool spool("trap.spool", 2 * 4096);
+    trace_ring::drain::session session(ring);
+    const cptrap::cp_interface trap(trapok, ring);
+    static constexpr auto all = record::cptrap_selection::everything();
+    trapok.start(all);
+    std::array<std::byte, 264> data{};
+    record::cp_entry entry;
+    entry.set(record::cp_event::start_io, true);
+    for (std::uint16_t code = 0; code < 400; ++code) {  // more than the ring and the file can hold
+        data[0] = std::byte{static_cast<unsigned char>(code)};
+        trap.hand_over(code, std::span(data).first(code % 4 == 0 ? 264U : code % 50U));
+        if (code % 7 == 0) trap.entry(entry);
+        if (code == 20) spool.take(session);
+    }
+    spool.finish(session);
+}
+"""
 
 
 def run(*command, status=0, **more):
@@ -86,6 +112,8 @@ def main(programs, folder):
             run("g++", "-std=c++20", "-O1", f"-m{bits}", f"-I{ROOT}/include", "-idirafter",
                 "/usr/include/x86_64-linux-gnu", code, "-o", name, "-pthread")
         run("./sales")
+        run("g++", "-std=c++20", f"-I{ROOT}/include", source("spool.cpp", SPOOL), "-o", "spool")
+        run("./spool")
         for name in ("fields", "refused", "processes", "sampled", "by_processor", "no_clock"):
             run("./shop", name, f"{name}.trace", "./shop32")
         run("./shop", "losses", "losses.trace", status=-signal.SIGKILL)
@@ -102,7 +130,7 @@ def main(programs, folder):
             "--output", "branches.trace", "--", "./loop")
 
         for name in sorted(os.listdir(".")):
-            if name.endswith(".trace"):
+            if name.endswith((".trace", ".spool")):
                 with open(name, "rb") as trace, \
                         gzip.GzipFile(os.path.join(folder, name + ".gz"), "wb", 9, mtime=0) as out:
                     shutil.copyfileobj(trace, out)

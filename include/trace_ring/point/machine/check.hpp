@@ -25,10 +25,10 @@ namespace trace_ring::inline v1::point {
 
 /// The fields of records, and of the context, that code may read.
 struct record_bounds {
-    std::uint32_t bytes = 0;  ///< of each record, behind its header
-    std::uint32_t words = 0;
-    std::uint32_t numbers = 0;
-    std::uint32_t ranges = 0;
+    std::uint32_t bytes = 0;           ///< of each record, behind its header
+    std::uint32_t words = 0;           ///< words of the context that code may read
+    std::uint32_t numbers = 0;         ///< numbers of the context that code may read
+    std::uint32_t ranges = 0;          ///< ranges of the context that code may read
     std::uint32_t depth = most_depth;  ///< words on the stack; at most `most_record_depth`
 };
 
@@ -39,9 +39,10 @@ struct purpose {
     const record_bounds* records = nullptr;  ///< null: it asks a firing
 };
 
+/// Why code is rejected.
 struct code_fault {
-    std::size_t at = 0;  ///< the instruction's number
-    const char* what = "";
+    std::size_t at = 0;     ///< the instruction's number
+    const char* what = "";  ///< what is wrong; empty if nothing is
 };
 
 /// The first fault of the code; empty if it may run. Linear. Throws std::bad_alloc.

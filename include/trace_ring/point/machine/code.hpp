@@ -31,6 +31,7 @@ namespace trace_ring::inline v1::point {
 
 // `x` is the word on top of the stack, `w` the one below it. An operation pops its operands and
 // pushes its result.
+/// The instructions.
 enum class op : std::uint8_t {
     finish,         ///< the last instruction, and the only one of its kind
     constant,       ///< `value`, sign-extended
@@ -86,11 +87,12 @@ enum class op : std::uint8_t {
     number_and,
     number_compare,  ///< whether the lower number compares with the upper one by `what`, a truth
 };
+/// The number of instructions.
 inline constexpr std::uint8_t ops = static_cast<std::uint8_t>(op::number_compare) + 1;
 
 /// The size and signedness of a number in memory, in the output, or of a narrowed word.
 enum class width : std::uint8_t { u8, u16, u32, u64, s8, s16, s32, s64 };
-inline constexpr std::uint8_t widths = 8;
+inline constexpr std::uint8_t widths = 8;  ///< the number of widths
 
 /// The meaning of a number's bits. If an operand is unknown, or otherwise undefined, so is the
 /// result.
@@ -106,9 +108,11 @@ inline constexpr std::uint8_t word_kinds = 3;
 
 /// Words for truths.
 inline constexpr std::uint64_t truth_no = 0;
+/// Of a condition that is neither true nor false.
 inline constexpr std::uint64_t truth_unknown = 1;
-inline constexpr std::uint64_t truth_yes = ~std::uint64_t{0};
+inline constexpr std::uint64_t truth_yes = ~std::uint64_t{0};  ///< of a condition that is true
 
+/// The bytes of a width.
 [[nodiscard]] constexpr std::uint32_t bytes_of(width of) noexcept {
     return 1U << (static_cast<unsigned>(of) & 3U);
 }
@@ -138,28 +142,30 @@ enum class context_word : std::uint8_t {
 /// As a firing's word, this yields 0 and a fault.
 inline constexpr std::uint64_t unknown_elapsed = ~std::uint64_t{0};
 
+/// The number of context words.
 inline constexpr std::uint8_t context_words = static_cast<std::uint8_t>(context_word::elapsed) + 1;
 
-inline constexpr std::uint16_t most_arguments = 12;
+inline constexpr std::uint16_t most_arguments = 12;  ///< the arguments that code can name
 /// Of registers, the numbers below 17 are DWARF's of the process's mode: of x86-64, rax to r15 and
 /// rip. They are followed by the lower 8 bytes of the 16 vector registers, their upper 8 bytes, and
 /// the values of the 8 x87 registers, st(0) first, as the bits of doubles and then of floats.
 inline constexpr std::uint8_t vector_registers = 17;
-inline constexpr std::uint8_t vector_upper_halves = 33;
-inline constexpr std::uint8_t x87_as_double = 49;
-inline constexpr std::uint8_t x87_as_float = 57;
-inline constexpr std::uint16_t most_registers = 65;
-inline constexpr std::uint32_t most_depth = 16;  ///< words on the stack
-inline constexpr std::uint32_t most_instructions = 1024;
+inline constexpr std::uint8_t vector_upper_halves = 33;   ///< number of the first
+inline constexpr std::uint8_t x87_as_double = 49;         ///< number of the first
+inline constexpr std::uint8_t x87_as_float = 57;          ///< number of the first
+inline constexpr std::uint16_t most_registers = 65;       ///< the registers that code can name
+inline constexpr std::uint32_t most_depth = 16;           ///< words on the stack
+inline constexpr std::uint32_t most_instructions = 1024;  ///< the longest code
 inline constexpr std::uint32_t most_output = 4096;        ///< bytes
 inline constexpr std::uint32_t most_record_depth = 4096;  ///< of code that asks records
-inline constexpr std::uint32_t most_record_instructions = 65536;
+inline constexpr std::uint32_t most_record_instructions = 65536;  ///< the longest code for records
 
+/// One instruction.
 struct instruction {
-    op code = op::finish;
+    op code = op::finish;    ///< what it does
     std::uint8_t what = 0;   ///< a number or a width, by the operation
     std::uint16_t size = 0;  ///< bytes
-    std::int32_t value = 0;
+    std::int32_t value = 0;  ///< its operand
 
     friend constexpr bool operator==(const instruction&, const instruction&) = default;
 };
@@ -167,7 +173,7 @@ static_assert(sizeof(instruction) == 8);
 static_assert(offsetof(instruction, what) == 1 && offsetof(instruction, size) == 2 &&
               offsetof(instruction, value) == 4);
 
-using code = std::span<const instruction>;
+using code = std::span<const instruction>;  ///< a part of a program
 
 /// Appends one or two instructions that push a constant.
 inline void append_constant(std::vector<instruction>& to, std::uint64_t value) {
@@ -179,9 +185,10 @@ inline void append_constant(std::vector<instruction>& to, std::uint64_t value) {
 
 /// The number of words that an operation pops and pushes.
 struct stack_effect {
-    std::uint8_t takes;
-    std::uint8_t leaves;
+    std::uint8_t takes;   ///< words that it takes
+    std::uint8_t leaves;  ///< words that it leaves
 };
+/// What an instruction takes and leaves.
 [[nodiscard]] constexpr stack_effect effect_of(op of) noexcept {
     switch (of) {
         case op::finish:

@@ -71,6 +71,7 @@ concept records = requires(R& r, field_type type, std::uint32_t n, std::uint64_t
 /// The highest bit of the length: the text was longer than its place.
 inline constexpr std::uint16_t text_was_cut = 0x8000;
 
+/// The result of a run.
 struct outcome {
     std::uint64_t value = 0;   ///< the result of a predicate; 0 for an action
     std::uint32_t faults = 0;  ///< failed reads, and divisions by zero

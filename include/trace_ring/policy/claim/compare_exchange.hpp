@@ -14,6 +14,7 @@
 
 namespace trace_ring::inline v1::claim {
 
+/// Writers swap the cursor: a writer that finds no room changes nothing.
 struct compare_exchange {
     using family = trace_ring::family::claim;
     static constexpr bool many_writers = true;

@@ -16,6 +16,7 @@
 
 namespace trace_ring::inline v1::claim {
 
+/// Writers add to the cursor: each gets a different position with one instruction.
 struct fetch_add {
     using family = trace_ring::family::claim;
     static constexpr bool many_writers = true;

@@ -34,7 +34,7 @@ concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
 /// A recorder of it needs <trace_ring/per_cpu.hpp>.
 struct per_cpu {
     using family = trace_ring::family::claim;
-    static constexpr bool a_lane_each_cpu = true;
+    static constexpr bool a_lane_each_cpu = true;  ///< a recorder has a lane for each processor
 };
 static_assert(by_cpu<per_cpu>);
 

@@ -17,6 +17,7 @@
 
 namespace trace_ring::inline v1::claim {
 
+/// One writer at a time, without an atomic read-modify-write.
 struct single_writer {
     using family = trace_ring::family::claim;
     static constexpr bool many_writers = false;

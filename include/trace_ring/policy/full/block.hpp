@@ -25,13 +25,15 @@ namespace trace_ring::inline v1::full {
 
 /// A time limit as a template argument: `full::block<50ms>`.
 struct time_limit {
-    std::int64_t ns = 0;
+    std::int64_t ns = 0;  ///< the limit in nanoseconds
 
+    /// From any duration.
     template <class Duration>
     requires std::is_convertible_v<Duration, nanoseconds>
     consteval time_limit(Duration limit) : ns(nanoseconds(limit).count()) {}
 };
 
+/// A writer that finds no room waits, for at most `Limit`, and is then refused.
 template <time_limit Limit>
 struct block {
     static_assert(Limit.ns > 0,

@@ -10,6 +10,7 @@
 
 namespace trace_ring::inline v1::full {
 
+/// A writer that finds no room is refused, and counted.
 struct discard_newest {
     using family = trace_ring::family::full;
     static constexpr bool overwrites = false;

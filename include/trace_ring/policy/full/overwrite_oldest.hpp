@@ -9,6 +9,7 @@
 
 namespace trace_ring::inline v1::full {
 
+/// The newest records replace the oldest.
 struct overwrite_oldest {
     using family = trace_ring::family::full;
     static constexpr bool overwrites = true;

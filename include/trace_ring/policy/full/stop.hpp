@@ -10,6 +10,7 @@
 
 namespace trace_ring::inline v1::full {
 
+/// The first writer that finds no room closes the gate.
 struct stop {
     using family = trace_ring::family::full;
     static constexpr bool overwrites = false;

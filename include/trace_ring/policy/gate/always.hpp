@@ -9,6 +9,7 @@
 
 namespace trace_ring::inline v1::gate {
 
+/// No gate: always open, at no cost.
 struct always {
     using family = trace_ring::family::gate;
 

@@ -15,6 +15,7 @@
 
 namespace trace_ring::inline v1::gate {
 
+/// A gate that can be opened and closed at run time, by any thread.
 class flag {
 public:
     using family = trace_ring::family::gate;
@@ -26,7 +27,9 @@ public:
     }
     /// Other threads see it soon; a record that one of them has open is still committed.
     void open() noexcept { set(true); }
+    /// Closes the gate.
     void close() noexcept { set(false); }
+    /// Opens or closes the gate.
     void set(bool is_open) noexcept {
         open_.store(is_open, relaxed);  // relaxed: it publishes no other data
     }

@@ -77,8 +77,8 @@ class at_watermark : public Way {
 public:
     using family = trace_ring::family::notify;
     static constexpr bool watches = Mark.of != measure::nothing;
-    static constexpr bool by_age = Mark.of == measure::age;
-    static constexpr threshold mark = Mark;
+    static constexpr bool by_age = Mark.of == measure::age;  ///< whether the mark is an age
+    static constexpr threshold mark = Mark;                  ///< the mark
 
     constexpr at_watermark() noexcept = default;
 
@@ -196,6 +196,7 @@ public:
     void sleep(line& shared, std::uint32_t seen, std::uint64_t deadline) noexcept {
         sleep_on(shared.word, seen, deadline, across_);
     }
+    /// The time by which ages are measured.
     [[nodiscard]] static std::uint64_t now_ns() noexcept {
         timespec t{};
         ::clock_gettime(CLOCK_MONOTONIC, &t);

@@ -9,6 +9,7 @@
 
 namespace trace_ring::inline v1::notify {
 
+/// Nobody is notified, at no cost.
 struct never {
     using family = trace_ring::family::notify;
     static constexpr bool watches = false;

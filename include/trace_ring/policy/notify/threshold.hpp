@@ -14,6 +14,7 @@
 
 namespace trace_ring::inline v1::notify {
 
+/// What a threshold counts.
 enum class measure : std::uint8_t {
     nothing,  ///< for `circular`
     records,
@@ -22,9 +23,10 @@ enum class measure : std::uint8_t {
     age,      ///< in nanoseconds, by CLOCK_MONOTONIC
 };
 
+/// When a reader is notified.
 struct threshold {
-    std::uint64_t amount = 0;
-    measure of = measure::nothing;
+    std::uint64_t amount = 0;       ///< how many, of what `of` says
+    measure of = measure::nothing;  ///< what is counted
 
     /// The number in `at` that is compared: records or bytes.
     [[nodiscard]] constexpr std::uint64_t counted(const progress& at) const noexcept {
@@ -43,9 +45,11 @@ struct threshold {
     }
 };
 
+/// So many unread records.
 [[nodiscard]] consteval threshold records(std::uint64_t count) {
     return {count, measure::records};
 }
+/// So many unread bytes.
 [[nodiscard]] consteval threshold bytes(std::uint64_t count) {
     return {count, measure::bytes};
 }
@@ -53,10 +57,11 @@ struct threshold {
 [[nodiscard]] consteval threshold percent(std::uint64_t share) {
     return {share, measure::percent};
 }
+/// The oldest unread record is so old.
 [[nodiscard]] consteval threshold age(nanoseconds limit) {
     const std::int64_t ns = limit.count();
     return {ns > 0 ? static_cast<std::uint64_t>(ns) : 0, measure::age};
 }
-inline constexpr threshold circular{};
+inline constexpr threshold circular{};  ///< no threshold: nobody is notified
 
 }  // namespace trace_ring::inline v1::notify

@@ -57,8 +57,9 @@ static_assert(way<by_futex>);
 /// the user's and must outlive its use by the ring: make it static, or remove it when no writer can
 /// be calling it.
 struct callback {
+    /// Called by the writer that passes the mark.
     void (*call)(void* context, progress at) noexcept = nullptr;
-    void* context = nullptr;
+    void* context = nullptr;  ///< its first argument
 };
 
 /// Notifies by a function of this process, on the thread that passes the mark. Writers of other
@@ -102,9 +103,9 @@ static_assert(way<by_eventfd>);
 
 /// A signal, and the process or thread that gets it.
 struct signalled {
-    pid_t process = 0;
-    pid_t thread = 0;  ///< 0: any of its threads that does not block the signal
-    int signal = 0;    ///< 1 to 127
+    pid_t process = 0;  ///< the process
+    pid_t thread = 0;   ///< 0: any of its threads that does not block the signal
+    int signal = 0;     ///< 1 to 127
 };
 
 /// Notifies by a signal, to this or to another process, as far as kill() may. A process must call

@@ -21,6 +21,7 @@
 
 namespace trace_ring::inline v1::storage {
 
+/// Memory of the heap, of a size that is chosen at run time.
 class heap {
 public:
     using family = trace_ring::family::storage;

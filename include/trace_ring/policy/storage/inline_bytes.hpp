@@ -19,7 +19,7 @@ template <std::uint64_t Bytes>
 class inline_bytes {
 public:
     using family = trace_ring::family::storage;
-    static constexpr std::uint64_t extent = control_bytes + Bytes;
+    static constexpr std::uint64_t extent = control_bytes + Bytes;  ///< the bytes of the storage
 
     constexpr inline_bytes() noexcept = default;
     inline_bytes(const inline_bytes&) = delete;

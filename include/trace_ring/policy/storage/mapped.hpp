@@ -21,6 +21,7 @@
 
 namespace trace_ring::inline v1::storage {
 
+/// Anonymous memory that can grow up to a limit.
 class mapped {
 public:
     using family = trace_ring::family::storage;

@@ -34,12 +34,13 @@ namespace trace_ring::inline v1::storage {
 
 /// Tag: the process attaches to read (and consume), not to write records.
 struct as_reader_t {};
-inline constexpr as_reader_t as_reader{};
+inline constexpr as_reader_t as_reader{};  ///< opens to read only
 
 /// Tag: the name of a memory file, which other processes get as a descriptor.
 struct in_memory_t {};
-inline constexpr in_memory_t in_memory{};
+inline constexpr in_memory_t in_memory{};  ///< makes a memory file
 
+/// A file or a memory file, shared by processes.
 class shared_file {
 public:
     using family = trace_ring::family::storage;
@@ -72,6 +73,7 @@ public:
     explicit shared_file(const file_descriptor& file) : shared_file(file, as_reader) {
         reads_only_ = false;
     }
+    /// Maps a file that is already open, to read only.
     shared_file(const file_descriptor& file, as_reader_t)
         : name_("file descriptor " + std::to_string(file.get())),
           file_(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)),
@@ -118,6 +120,7 @@ public:
     /// This process attached to read.
     [[nodiscard]] bool reads_only() const noexcept { return reads_only_; }
 
+    /// The file's name.
     [[nodiscard]] std::string name() const { return name_; }
     /// The file, to be passed to another process.
     [[nodiscard]] const file_descriptor& file() const noexcept { return file_; }

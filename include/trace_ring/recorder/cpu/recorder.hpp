@@ -76,11 +76,14 @@ class basic_recorder<Kind>
                   "trace_ring: threads that share a lane cannot share readings of a clock");
 
 public:
+    /// A record that is filled in place, until it is committed or discarded.
     template <impl::told_event E>
     using reservation = cpu_reservation<basic_recorder, impl::event_of<E>>;
+    /// What `scope` returns: an open span.
     template <impl::told_event E>
     using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
+    /// As that of the other recorders.
     explicit basic_recorder(const recorder_options& options)
         : base(options),
           lanes_(base::words_.lanes, impl::in_sequence<clock_policy>),
@@ -126,6 +129,7 @@ public:
         return reservation<E>(*this, values...);
     }
 
+    /// As that of the other recorders.
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");

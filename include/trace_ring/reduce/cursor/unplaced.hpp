@@ -17,8 +17,7 @@ namespace trace_ring::inline v1::reduce {
 
 /// What the reader of a lane knows of it.
 struct known_lane {
-    /// Whether its sub-buffers hold records that are still to be decoded: their number is not
-    /// known.
+    /// Whether its sub-buffers hold records that are still to be decoded, in unknown number.
     [[nodiscard]] static bool is_pending(const lane_reader& of) noexcept {
         return of.next_ < of.links_.size() || of.has_grown();
     }

@@ -110,8 +110,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return {data_, size_ * size_of(type_)};
     }
-    /// Characters: the unchanged bytes, without the zeros that fill up a fixed array. Empty for
-    /// other types.
+    /// Characters: the unchanged bytes, without zeros that fill a fixed array. Other types: empty.
     [[nodiscard]] std::string_view text() const noexcept {
         if (type_ != field_type::character) return {};
         std::string_view all{reinterpret_cast<const char*>(data_), size_};
@@ -202,8 +201,7 @@ public:
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     /// The lane that it is in.
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read. An unpacked record has the offset of the packed
-    /// record.
+    /// Its offset in the file when it was read. An unpacked record has the packed one's.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;

@@ -32,7 +32,9 @@
 
 namespace trace_ring::inline v1::reduce {
 
+/// A hash of a place.
 struct span_place_hash {
+    /// Constant time.
     [[nodiscard]] std::size_t operator()(const span_place& of) const noexcept {
         return std::hash<std::uint64_t>{}((of.at + of.lane) * 0x9E3779B97F4A7C15U ^ of.lane);
     }
@@ -41,17 +43,17 @@ struct span_place_hash {
 /// A span that has begun; `kept` is data of the caller.
 template <class Kept>
 struct begun_span {
-    const event_type* type = nullptr;
-    std::uint64_t time = 0;  ///< ticks
-    bool interval = false;   ///< the time is a lower bound
-    Kept kept{};
+    const event_type* type = nullptr;  ///< the span's type
+    std::uint64_t time = 0;            ///< ticks
+    bool interval = false;             ///< the time is a lower bound
+    Kept kept{};                       ///< what the user keeps of the begin
 };
 
 /// The result of an end.
 template <class Kept>
 struct ended_span {
-    std::optional<begun_span<Kept>> begun{};
-    bool not_nested = false;  ///< no begin is known, because the spans did not nest
+    std::optional<begun_span<Kept>> begun{};  ///< the begin of the span that ends here
+    bool not_nested = false;                  ///< no begin is known, because the spans did not nest
 };
 
 /// The open spans of one trace. Records must come in the order of their times, or at least in order
@@ -60,7 +62,8 @@ struct ended_span {
 template <class Kept>
 class span_pairs {
 public:
-    using begun = begun_span<Kept>;
+    using begun = begun_span<Kept>;  ///< a span that has begun
+    /// The most spans that are open at a time.
     static constexpr std::size_t most = std::size_t{1} << 20;
 
     /// A record that begins a span, of an event that is known. `given_up(begun&)` is called for a
@@ -198,7 +201,7 @@ private:
 
 // The spans that did not nest, or ended in another thread, are found before the trace is read, so
 // that an exporter that writes while it reads can give each a separate line.
-using span_places = std::unordered_set<span_place, span_place_hash>;
+using span_places = std::unordered_set<span_place, span_place_hash>;  ///< the places of some spans
 
 /// The places where spans began whose ends say so. Reads the whole trace if the file says that it
 /// has such ends; memory is some 40 bytes for each.

@@ -20,8 +20,7 @@ struct filter;
 class record_view;
 class unpacked_records;
 
-/// Has no state, and must outlive the traces that use it. Several threads may call it at the same
-/// time.
+/// Has no state, and must outlive the traces that use it. Several threads may call it.
 class packing {
 public:
     packing() = default;

@@ -42,8 +42,7 @@ template <std::size_t N>
 /// records or loses one record each nanosecond reaches this one after 52 days.
 inline constexpr std::uint64_t most_records = std::uint64_t{1} << 52;
 
-/// A count of records in a copied table. If it is not plausible: 0, and `note(count, which)` is
-/// called.
+/// A count of records in a copied table. If it is not plausible: 0, after `note(count, which)`.
 template <class Note>
 [[nodiscard]] std::uint64_t believed(const shared_atomic<std::uint64_t>& count,
                                      std::string_view which, const Note& note) {

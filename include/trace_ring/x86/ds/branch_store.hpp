@@ -70,38 +70,42 @@ namespace trace_ring::inline v1::x86 {
 /// Why the service routine was called. BTS and PEBS are causes while their index is at the
 /// threshold or above; a counter until `rearm`, and it is reported once.
 struct ds_causes {
-    bool bts = false;
-    bool pebs = false;
+    bool bts = false;            ///< branch records have reached the threshold
+    bool pebs = false;           ///< PEBS records have reached the threshold
     std::uint64_t counters = 0;  ///< overflowed ones, as bits of IA32_PERF_GLOBAL_STATUS
     bool bts_full = false;       ///< no room for another record: some may be lost
-    bool pebs_full = false;
+    bool pebs_full = false;      ///< the PEBS buffer was full
 
+    /// Whether there is a cause.
     [[nodiscard]] explicit operator bool() const noexcept { return bts || pebs || counters != 0; }
     friend bool operator==(const ds_causes&, const ds_causes&) noexcept = default;
 };
 
 /// The result of one call of the service routine.
 struct ds_service {
-    ds_causes causes;
-    std::uint64_t branches = 0;
-    std::uint64_t pebs_records = 0;
-    loss_counts lost;
+    ds_causes causes;                ///< why it was called
+    std::uint64_t branches = 0;      ///< branch records that were drained
+    std::uint64_t pebs_records = 0;  ///< PEBS records that were drained
+    loss_counts lost;                ///< records that are missing
     /// How to avoid the loss, if `lost` has records of that buffer for which there was no room, or
     /// that were overwritten.
     std::optional<loss_advice> advice{};
-    std::optional<loss_advice> pebs_advice{};
+    std::optional<loss_advice> pebs_advice{};  ///< whether the PEBS buffer should be larger
 };
 
 /// Records in a row, in place, with the alignment of records.
 template <record::data_model Model>
 class branch_portion {
 public:
-    using record_type = record::branch_record<Model>;
+    using record_type = record::branch_record<Model>;  ///< the type of its records
 
+    /// The records, where they lie.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return std::as_bytes(records_);
     }
+    /// Their number.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_.size(); }
+    /// Records that are missing before these.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
 private:
@@ -118,9 +122,9 @@ private:
 template <record::data_model Model, msr_access Msr, storage::policy Storage = storage::mapped>
 class branch_store {
 public:
-    using record_type = record::branch_record<Model>;
-    using portion = branch_portion<Model>;
-    using saved = ds_enables;
+    using record_type = record::branch_record<Model>;  ///< the type of its records
+    using portion = branch_portion<Model>;             ///< what a session gets
+    using saved = ds_enables;                          ///< what `stop` returns
 
     /// Lays out the area and the buffers; the processor uses them from `start` on. Throws
     /// ds_unavailable if the processor lacks something, setup_error (EINVAL) for an invalid option,
@@ -161,6 +165,7 @@ public:
         registers_.end();
         end_time();
     }
+    /// Whether the store is enabled.
     [[nodiscard]] bool started() const noexcept { return registers_.started(); }
 
     /// Throws setup_error (EIO, EPERM, ENODEV) if a register is refused, also for one that
@@ -170,6 +175,7 @@ public:
         end_time();
         return was;
     }
+    /// Enables what `stop` disabled.
     void restore(const saved& was) noexcept {
         if (registers_.started()) begin_time();
         registers_.restore(was);
@@ -222,18 +228,21 @@ public:
         }
         return out;
     }
+    /// The same; PEBS records are not visited.
     template <class Visit>
     ds_service interrupt(Visit&& visit) {
         return interrupt(visit, [](std::span<const std::byte>) {});
     }
 
     // --- Drained ---------------------------------------------------------------------------------
+    /// Begins a session.
     void attach() {
         registers_.throw_fault();
         if (attached_) throw setup_error("debug store", "another session is at work", EBUSY);
         attached_ = true;
         forget();
     }
+    /// Ends the session.
     void detach() noexcept {
         attached_ = false;
         forget();
@@ -257,6 +266,7 @@ public:
         held_ = true;
         return true;
     }
+    /// Frees the records.
     void consume(portion& what) noexcept {
         if (!std::exchange(held_, false)) return;
         if (memory_.circular()) {
@@ -271,6 +281,7 @@ public:
             let_go();
         }
     }
+    /// Keeps the records for the next session.
     void keep(portion& what) noexcept {
         if (!std::exchange(held_, false)) return;
         if (memory_.circular()) {
@@ -281,6 +292,7 @@ public:
             let_go();
         }
     }
+    /// Calls `visit` with each record. Returns their number.
     template <class Visit>
     std::uint64_t visit(const portion& what, Visit&& visit) {
         for (const record_type& record : what.records_) visit(record);
@@ -308,6 +320,7 @@ public:
     // --- What there is ---------------------------------------------------------------------------
     /// The linear address of the area, for the processor.
     [[nodiscard]] std::uint64_t linear() const noexcept { return memory_.linear(); }
+    /// The memory of the store.
     [[nodiscard]] Storage& storage() noexcept { return storage_; }
     /// Bytes that a storage needs for these options, without its control. Throws setup_error.
     [[nodiscard]] static std::uint64_t bytes_for(const ds_features& have,

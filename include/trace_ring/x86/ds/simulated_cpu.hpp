@@ -44,8 +44,8 @@ namespace trace_ring::inline v1::x86 {
 
 /// The effect of one step.
 struct executed {
-    bool branch_stored = false;
-    bool pebs_stored = false;
+    bool branch_stored = false;  ///< a branch record was stored
+    bool pebs_stored = false;    ///< a PEBS record was stored
     bool interrupted = false;    ///< the interrupt was delivered, at the end of the step
     bool memory_fault = false;   ///< a driver's mistake: no memory at the area or a buffer
     std::uint64_t fault_at = 0;  ///< the linear address
@@ -55,23 +55,23 @@ struct executed {
 
 /// One instruction, interrupt or exception.
 struct executed_branch {
-    std::uint64_t from = 0, to = 0;
-    bool predicted = false;
-    std::optional<unsigned> cpl{};  ///< the level after it; empty: the same
+    std::uint64_t from = 0, to = 0;  ///< the addresses
+    bool predicted = false;          ///< as the processor predicted
+    std::optional<unsigned> cpl{};   ///< the level after it; empty: the same
 };
 /// A counter that overflows in the same step, and the PEBS record for it: a whole record, with the
 /// length of the format.
 struct executed_overflow {
-    pebs_counter counter;
-    std::span<const std::byte> record{};
+    pebs_counter counter;                 ///< the counter that overflowed
+    std::span<const std::byte> record{};  ///< the record; empty: zeros
 };
 
 /// Used by one thread at a time; noexcept only as an msr_access and a cpuid_source.
 template <record::data_model Model>
 class simulated_cpu {
 public:
-    using address = typename Model::pointer_type;
-    using record_type = record::branch_record<Model>;
+    using address = typename Model::pointer_type;      ///< an address in that mode
+    using record_type = record::branch_record<Model>;  ///< the type of branch records
 
     /// The memory must outlive it.
     explicit simulated_cpu(simulated_memory& memory, const simulated_features& features = {})
@@ -92,6 +92,7 @@ public:
     simulated_cpu& operator=(const simulated_cpu&) = delete;
 
     // --- What software sees ----------------------------------------------------------------------
+    /// What this processor returns.
     [[nodiscard]] cpuid_value cpuid(std::uint32_t leaf) const noexcept {
         if (leaf == 0)
             return is_.intel ? cpuid_value{1, 0x756E6547, 0x6C65746E, 0x49656E69}
@@ -104,6 +105,7 @@ public:
         if (is_.pdcm) out.ecx |= 1U << 15;
         return out;
     }
+    /// As RDMSR.
     [[nodiscard]] msr_value read(std::uint32_t number) noexcept {
         if (!has(number)) return {0, msr_fault::general_protection};
         switch (number) {
@@ -167,6 +169,7 @@ public:
         if (asks) out.interrupted = deliver();
         return out;
     }
+    /// Takes a branch, and stores it if the registers are set so.
     executed branch(std::uint64_t from, std::uint64_t to, bool predicted = false) {
         return execute(executed_branch{from, to, predicted, std::nullopt}, std::nullopt);
     }
@@ -182,11 +185,14 @@ public:
     executed return_to(std::uint64_t from, std::uint64_t to, unsigned cpl) {
         return execute(executed_branch{from, to, false, cpl}, std::nullopt);
     }
+    /// A counter overflows, and a PEBS record is stored if the registers are set so.
     executed overflow(pebs_counter counter, std::span<const std::byte> record = {}) {
         return execute(std::nullopt, executed_overflow{counter, record});
     }
 
+    /// Sets the privilege level.
     void set_cpl(unsigned cpl) noexcept { cpl_ = cpl; }
+    /// The privilege level.
     [[nodiscard]] unsigned cpl() const noexcept { return cpl_; }
     /// The value to which a counter was last reset from the area.
     [[nodiscard]] std::uint64_t counter(pebs_counter which) const noexcept {
@@ -194,6 +200,7 @@ public:
     }
     /// Branch trace messages generated so far, and interrupts delivered.
     [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
+    /// Interrupts delivered so far.
     [[nodiscard]] std::uint64_t interrupts() const noexcept { return interrupts_; }
     /// Bytes of a PEBS record by the present registers.
     [[nodiscard]] std::size_t pebs_bytes() const noexcept {

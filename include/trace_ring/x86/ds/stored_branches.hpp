@@ -29,11 +29,13 @@ namespace trace_ring::inline v1::x86 {
 template <class Store>
 class stored_branches {
 public:
+    /// What this source reports.
     static constexpr branch_character character{.order = branch_order::oldest_first,
                                                 .delivery = branch_delivery::memory_ring,
                                                 .tells_prediction = true,
                                                 .foreign_privilege = true};
 
+    /// Branches of that store, which must outlive this object.
     explicit stored_branches(Store& store) noexcept : store_(store) {}
 
     /// A whole session in one call. Throws what `attach` and `take` of a branch_store throw, and
@@ -65,12 +67,14 @@ public:
         ended_ = last;
         return seen;
     }
+    /// Refuses to compile: `Visit` is no branch_visitor.
     template <class Visit>
     std::uint64_t read(Visit&&) {
         return impl::refuse_visitor<Visit>();
     }
     /// The store had been stopped when it was last read.
     [[nodiscard]] bool ended() const noexcept { return ended_ && !store_.started(); }
+    /// Branches that are missing.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
 private:

@@ -50,6 +50,7 @@
 
 namespace trace_ring::inline v1::x86 {
 
+/// The size of a branch record.
 inline constexpr std::size_t bts_record_bytes = sizeof(record::branch_record64);
 
 /// Records in a row, without padding or records of the kernel among them.
@@ -57,9 +58,11 @@ class aux_portion {
 public:
     /// The bytes that the processor wrote: a record may have an address of the kernel on one side.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    /// The number of records.
     [[nodiscard]] std::uint64_t records() const noexcept {
         return bytes_.size() / bts_record_bytes;
     }
+    /// Records that are missing before these.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
     /// The place of the first record, in bytes since the trace began (of a snapshot: in the area).
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
@@ -79,7 +82,8 @@ private:
 /// constructor and `attach` throw, and others if there is no memory.
 class aux_buffer {
 public:
-    using portion = aux_portion;
+    using portion = aux_portion;  ///< what a session gets
+    /// Whether the kernel waits for the reader or overwrites.
     enum class mode : std::uint8_t { full_trace, snapshot };
 
     /// `area` has room for one record at least, and is aligned to 8; `head` and `tail` are the
@@ -111,11 +115,13 @@ public:
         at_ = freed_;
         looked_ = false;
     }
+    /// Ends the session.
     void detach() noexcept {
         busy_ = held_ = false;
         if (mode_ == mode::full_trace) at_ = freed_;
     }
 
+    /// The next records; false if there are none.
     [[nodiscard]] bool take(portion& out) {
         if (held_) return false;
         if (!limited_) look();
@@ -159,10 +165,12 @@ public:
         return false;
     }
 
+    /// Frees the records.
     void consume(portion&) noexcept {
         held_ = false;
         if (!kept_) give_back();
     }
+    /// Keeps the records.
     void keep(portion&) noexcept {
         held_ = false;
         kept_ = true;
@@ -178,6 +186,7 @@ public:
         return seen;
     }
 
+    /// Losses that no portion reports.
     [[nodiscard]] loss_counts rest() { return last_gap().lost_; }
 
     // --- For a reader of the kernel's events -----------------------------------------------------
@@ -229,6 +238,7 @@ public:
         look();
         limited_ = true;
     }
+    /// Continues after a limit.
     void go_on() noexcept { limited_ = false; }
 
     /// The place up to which `look` has found records, in bytes since the trace began.
@@ -259,6 +269,7 @@ public:
         if (left.gap_) visit_each(left.before_);
         return seen;
     }
+    /// Refuses to compile: `Visit` is no branch_visitor.
     template <class Visit>
     std::uint64_t read(Visit&&) {
         return impl::refuse_visitor<Visit>();

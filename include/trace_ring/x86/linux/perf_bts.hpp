@@ -48,6 +48,7 @@
 
 namespace trace_ring::inline v1::x86 {
 
+/// The sizes of the buffers.
 struct perf_bts_options {
     ::pid_t thread = 0;               ///< 0: the calling one
     int cpu = -1;                     ///< -1: any
@@ -76,6 +77,7 @@ static_assert(bts_spare_bytes(1 << 20, 1 << 19) == 4 * 4104);
 /// A model of branch_source. For one thread at a time.
 class perf_bts {
 public:
+    /// What this source reports.
     static constexpr branch_character character{.order = branch_order::oldest_first,
                                                 .delivery = branch_delivery::memory_ring,
                                                 .tells_prediction = true,
@@ -152,12 +154,14 @@ public:
         }
         return seen;
     }
+    /// Refuses to compile: `Visit` is no branch_visitor.
     template <class Visit>
     std::uint64_t read(Visit&&) {
         return impl::refuse_visitor<Visit>();
     }
     /// The trace was stopped, its thread has ended or its snapshot was taken, and all is read.
     [[nodiscard]] bool ended() const noexcept { return ended_; }
+    /// Branches that are missing.
     [[nodiscard]] const loss_counts& lost() const noexcept { return aux_.lost(); }
     /// How often the kernel has disabled the event because there was no room.
     [[nodiscard]] std::uint64_t restarts() const noexcept { return restarts_; }

@@ -21,6 +21,7 @@ namespace trace_ring::inline v1::x86 {
 /// Neither copied nor moved. For one thread at a time.
 class perf_event {
 public:
+    /// What the event observes.
     struct place {
         ::pid_t thread = 0;    ///< 0: the calling one
         int cpu = -1;          ///< -1: any
@@ -35,9 +36,11 @@ public:
     perf_event(const perf_event&) = delete;
     perf_event& operator=(const perf_event&) = delete;
 
+    /// The file descriptor.
     [[nodiscard]] int get() const noexcept { return event_.get(); }
     /// Both throw setup_error.
     void enable() { control(PERF_EVENT_IOC_ENABLE, "cannot be enabled"); }
+    /// Throws setup_error.
     void disable() { control(PERF_EVENT_IOC_DISABLE, "cannot be disabled"); }
 
 private:

@@ -44,6 +44,7 @@ enum class perf_reason : std::uint8_t {
     other,                 ///< see the error's code
 };
 
+/// The reason in words.
 [[nodiscard]] constexpr std::string_view to_string(perf_reason reason) noexcept {
     constexpr std::string_view texts[] = {
         "the processor is not Intel's",
@@ -63,9 +64,11 @@ enum class perf_reason : std::uint8_t {
 /// Perf events give no branches here. `what()` names the event and the reason.
 class perf_unavailable : public setup_error {
 public:
+    /// `subject`: what was tried.
     perf_unavailable(const std::string& subject, perf_reason reason, int error)
         : setup_error(subject, std::string(to_string(reason)), error), reason_(reason) {}
 
+    /// Why the kernel refused.
     [[nodiscard]] perf_reason reason() const noexcept { return reason_; }
 
 private:
@@ -103,6 +106,7 @@ struct perf_host {
     }
 };
 
+/// Where the kernel has the number of the BTS event type.
 inline constexpr const char* intel_bts_type = "/sys/bus/event_source/devices/intel_bts/type";
 
 namespace impl {

@@ -46,7 +46,9 @@ public:
         }
         bytes_ = {static_cast<std::byte*>(at), bytes};
     }
+    /// The other one has no memory afterwards.
     perf_mapping(perf_mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+    /// Unmaps what it had.
     perf_mapping& operator=(perf_mapping&& other) noexcept {
         std::swap(bytes_, other.bytes_);
         return *this;
@@ -54,6 +56,7 @@ public:
     ~perf_mapping() {
         if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
     }
+    /// The mapped memory.
     [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
 
 private:

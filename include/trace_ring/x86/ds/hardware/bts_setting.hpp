@@ -25,12 +25,13 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// The places of the bits, which depend on the generation. `known`: all bits of the register.
+/// The places of the bits, which depend on the generation.
 struct debugctl_bits {
-    std::uint64_t tr, bts, btint;
+    std::uint64_t tr, bts, btint;   ///< the bits with these names in the manual
     std::uint64_t off_os, off_usr;  ///< 0: the register cannot select by privilege level
-    std::uint64_t known;
+    std::uint64_t known;            ///< all bits of the register
 
+    /// The bits that belong to branch traces.
     [[nodiscard]] constexpr std::uint64_t all() const noexcept {
         return tr | bts | btint | off_os | off_usr;
     }
@@ -46,6 +47,7 @@ inline constexpr debugctl_bits msr_debugctla{1U << 2, 1U << 3, 1U << 4, 1U << 5,
 /// Pentium M.
 inline constexpr debugctl_bits msr_debugctlb{1U << 6, 1U << 7, 1U << 8, 0, 0, 0x1FF};
 
+/// What is done with branches.
 enum class bts_mode : std::uint8_t {
     off,        ///< no messages
     generated,  ///< on the bus, not stored
@@ -56,10 +58,12 @@ enum class bts_mode : std::uint8_t {
 /// The current privilege levels whose branches are stored.
 enum class bts_levels : std::uint8_t { all, above_zero, zero, none };
 
+/// What DEBUGCTL is set to.
 struct bts_setting {
-    bts_mode mode = bts_mode::off;
-    bts_levels levels = bts_levels::all;
+    bts_mode mode = bts_mode::off;        ///< whether and where branches are stored
+    bts_levels levels = bts_levels::all;  ///< the privilege levels
 
+    /// Whether branches are stored in memory.
     [[nodiscard]] constexpr bool stores() const noexcept {
         return mode >= bts_mode::circular && levels != bts_levels::none;
     }

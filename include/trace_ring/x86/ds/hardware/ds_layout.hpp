@@ -33,7 +33,7 @@ namespace trace_ring::inline v1::x86 {
 /// One of the two buffers that the area describes.
 template <record::data_model Model>
 struct ds_buffer {
-    using address = typename Model::pointer_type;
+    using address = typename Model::pointer_type;  ///< an address in that mode
 
     alignas(Model::pointer_alignment) address base = 0;       ///< on a doubleword boundary
     alignas(Model::pointer_alignment) address index = 0;      ///< where the next record goes
@@ -45,16 +45,17 @@ struct ds_buffer {
 /// format: 32 general and 16 fixed counters, or one in the 32-bit layout.
 template <record::data_model Model>
 struct ds_area {
-    using buffer = ds_buffer<Model>;
+    using buffer = ds_buffer<Model>;  ///< where a buffer is
+    /// Number of reset values.
     static constexpr std::size_t reset_count = Model::pointer_bytes == 4 ? 1 : 48;
 
-    buffer bts;
-    buffer pebs;
-    std::uint64_t reset[reset_count]{};
+    buffer bts;                          ///< of branch records
+    buffer pebs;                         ///< of PEBS records
+    std::uint64_t reset[reset_count]{};  ///< values that PEBS counters restart with
 };
 
-using ds_area32 = ds_area<record::ilp32>;
-using ds_area64 = ds_area<record::lp64>;
+using ds_area32 = ds_area<record::ilp32>;  ///< for 32-bit mode
+using ds_area64 = ds_area<record::lp64>;   ///< for 64-bit mode
 
 static_assert(sizeof(ds_buffer<record::ilp32>) == 0x10);
 static_assert(offsetof(ds_buffer<record::ilp32>, base) == 0x00);
@@ -98,9 +99,10 @@ static_assert(offset_of<record::lp64>(ds_field::pebs_threshold) == 0x38);
 /// A counter that PEBS may use: general ones are bits 0 to 31 of the PEBS enable register, fixed
 /// ones bits 32 and up.
 struct pebs_counter {
-    unsigned number = 0;
-    bool fixed = false;
+    unsigned number = 0;  ///< its number
+    bool fixed = false;   ///< whether it is a fixed-function counter
 
+    /// Its bit in PEBS_ENABLE.
     [[nodiscard]] constexpr std::uint64_t mask() const noexcept {
         return std::uint64_t{1} << (fixed ? 32 + number % 32 : number % 32);
     }

@@ -40,8 +40,9 @@
 
 namespace trace_ring::inline v1::x86 {
 
+/// What CPUID returns.
 struct cpuid_value {
-    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;  ///< the register of this name
 };
 
 /// A source of CPUID: this processor, or one that a test simulates.
@@ -53,6 +54,7 @@ concept cpuid_source = requires(const C& c, std::uint32_t leaf) {
 
 /// The processor that executes it. Any privilege level.
 struct host_cpuid {
+    /// Executes CPUID on this processor.
     [[nodiscard]] static cpuid_value cpuid(std::uint32_t leaf) noexcept {
         cpuid_value out;
         if (__get_cpuid_count(leaf, 0, &out.eax, &out.ebx, &out.ecx, &out.edx) == 0) return {};
@@ -65,20 +67,25 @@ static_assert(cpuid_source<host_cpuid>);
 /// 32-bit program cannot find it out by itself.
 enum class processor_mode : std::uint8_t { legacy, ia32e };
 
+/// What a processor has.
 struct ds_features {
-    bool intel = false;
-    bool ds = false;
-    bool readable = false;  ///< IA32_MISC_ENABLE could be read
-    bool bts = false;       ///< IA32_MISC_ENABLE does not say that it is unavailable
-    bool pebs = false;
-    bool dtes64 = false;
-    bool cpl = false;   ///< DS-CPL
-    bool pdcm = false;  ///< IA32_PERF_CAPABILITIES is there
-    bool pebs_trap_like = false, pebs_arch_registers = false, pebs_baseline = false;
-    std::uint8_t pebs_format = 0;
+    bool intel = false;                ///< the vendor is Intel
+    bool ds = false;                   ///< the debug store
+    bool readable = false;             ///< IA32_MISC_ENABLE could be read
+    bool bts = false;                  ///< IA32_MISC_ENABLE does not say that it is unavailable
+    bool pebs = false;                 ///< PEBS
+    bool dtes64 = false;               ///< the area has the 64-bit layout
+    bool cpl = false;                  ///< DS-CPL
+    bool pdcm = false;                 ///< IA32_PERF_CAPABILITIES is there
+    bool pebs_trap_like = false;       ///< records lie behind the instruction
+    bool pebs_arch_registers = false;  ///< records have the architectural registers
+    bool pebs_baseline = false;        ///< adaptive PEBS
+    std::uint8_t pebs_format = 0;      ///< the format of PEBS records
+    /// The layout of the management area.
     record::program_mode layout = record::program_mode::ilp32;
     msr_fault fault = msr_fault::none;  ///< why a register could not be read
 
+    /// The places of DEBUGCTL's bits, with or without DS-CPL.
     [[nodiscard]] constexpr const debugctl_bits& control() const noexcept {
         return cpl ? ia32_debugctl : ia32_debugctl_without_cpl;
     }
@@ -132,6 +139,7 @@ enum class ds_missing : std::uint8_t {
     layout64,
     cpl,
 };
+/// The reason in words.
 [[nodiscard]] constexpr const char* to_string(ds_missing what) noexcept {
     constexpr const char* names[]{
         "nothing is missing",  // no count: an enumerator
@@ -148,11 +156,12 @@ enum class ds_missing : std::uint8_t {
 
 /// The features that a program needs.
 struct ds_needs {
-    record::program_mode layout = record::program_mode::lp64;
-    bool bts = true;
-    bool pebs = false;
-    bool cpl = false;
+    record::program_mode layout = record::program_mode::lp64;  ///< the mode of the management area
+    bool bts = true;                                           ///< branch records
+    bool pebs = false;                                         ///< PEBS records
+    bool cpl = false;                                          ///< selection by privilege level
 };
+/// What a processor lacks of `need`; none if nothing.
 [[nodiscard]] constexpr ds_missing missing(const ds_features& have, const ds_needs& need) noexcept {
     if (!have.intel) return ds_missing::intel;
     if (!have.ds) return ds_missing::ds;
@@ -171,9 +180,11 @@ struct ds_needs {
 /// A feature is missing: ENODEV; `why()` says which.
 class ds_unavailable : public setup_error {
 public:
+    /// `fault`: what happened to the register that was accessed.
     explicit ds_unavailable(ds_missing why, msr_fault fault = msr_fault::none)
         : setup_error("debug store", text(why, fault), ENODEV), why_(why) {}
 
+    /// What is missing.
     [[nodiscard]] ds_missing why() const noexcept { return why_; }
 
 private:

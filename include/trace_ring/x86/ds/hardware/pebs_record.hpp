@@ -33,20 +33,23 @@ namespace trace_ring::inline v1::x86 {
 
 /// The only format of the 32-bit layout.
 struct pebs_record32 {
-    std::uint32_t eflags, lip;
-    std::uint32_t ax, bx, cx, dx, si, di, bp, sp;
+    std::uint32_t eflags, lip;                     ///< the register of this name
+    std::uint32_t ax, bx, cx, dx, si, di, bp, sp;  ///< the register of this name
 };
 static_assert(sizeof(pebs_record32) == 40 && offsetof(pebs_record32, sp) == 0x24);
 
+/// A record of format 0: 144 bytes.
 struct pebs_format0 {
+    /// RFLAGS.
     alignas(8) std::uint64_t flags;
-    std::uint64_t ip, ax, bx, cx, dx, si, di, bp, sp;
-    std::uint64_t r[8];  ///< r8 to r15
+    std::uint64_t ip, ax, bx, cx, dx, si, di, bp, sp;  ///< the register of this name
+    std::uint64_t r[8];                                ///< r8 to r15
 };
 static_assert(sizeof(pebs_format0) == 144 && offsetof(pebs_format0, r) == 0x50);
 
+/// A record of format 1.
 struct pebs_format1 {
-    pebs_format0 registers{};
+    pebs_format0 registers{};    ///< as in format 0
     std::uint64_t status;        ///< IA32_PERF_GLOBAL_STATUS
     std::uint64_t data_address;  ///< linear
     std::uint64_t source;        ///< of the data
@@ -56,18 +59,19 @@ static_assert(sizeof(pebs_format1) == 176 && offsetof(pebs_format1, status) == 0
 static_assert(offsetof(pebs_format1, data_address) == 0x98);
 static_assert(offsetof(pebs_format1, source) == 0xA0 && offsetof(pebs_format1, latency) == 0xA8);
 
+/// A record of format 2.
 struct pebs_format2 {
-    pebs_format1 before;
-    std::uint64_t eventing_ip;
-    std::uint64_t tx;
+    pebs_format1 before;        ///< as in format 1
+    std::uint64_t eventing_ip;  ///< address of the instruction that caused the event
+    std::uint64_t tx;           ///< transaction information
 };
 static_assert(sizeof(pebs_format2) == 192 && offsetof(pebs_format2, eventing_ip) == 0xB0);
 static_assert(offsetof(pebs_format2, tx) == 0xB8);
 
 /// Its `before.before.status` holds the applicable counters instead.
 struct pebs_format3 {
-    pebs_format2 before;
-    std::uint64_t tsc;
+    pebs_format2 before;  ///< as in format 2
+    std::uint64_t tsc;    ///< the time-stamp counter
 };
 static_assert(sizeof(pebs_format3) == 200 && offsetof(pebs_format3, tsc) == 0xC0);
 
@@ -76,16 +80,19 @@ static_assert(sizeof(pebs_format3) == 200 && offsetof(pebs_format3, tsc) == 0xC0
 /// The first group, which each adaptive record has.
 struct pebs_basic {
     alignas(8) std::uint64_t shape;  ///< [31:0] groups, [47:32] retire latency, [63:48] bytes
-    std::uint64_t ip;
-    std::uint64_t counters;  ///< the applicable ones
-    std::uint64_t tsc;
+    std::uint64_t ip;                ///< address of the instruction
+    std::uint64_t counters;          ///< the applicable ones
+    std::uint64_t tsc;               ///< the time-stamp counter
 
+    /// The groups that follow.
     [[nodiscard]] constexpr std::uint32_t groups() const noexcept {
         return static_cast<std::uint32_t>(shape);
     }
+    /// Cycles from the previous retirement.
     [[nodiscard]] constexpr std::uint16_t retire_latency() const noexcept {
         return static_cast<std::uint16_t>(shape >> 32);
     }
+    /// The size of the whole record.
     [[nodiscard]] constexpr std::uint16_t bytes() const noexcept {
         return static_cast<std::uint16_t>(shape >> 48);
     }
@@ -93,28 +100,36 @@ struct pebs_basic {
 static_assert(sizeof(pebs_basic) == 32 && offsetof(pebs_basic, ip) == 0x08);
 static_assert(offsetof(pebs_basic, counters) == 0x10 && offsetof(pebs_basic, tsc) == 0x18);
 
+/// The group of memory information.
 struct pebs_memory {
+    /// The address that was accessed.
     alignas(8) std::uint64_t address;
-    std::uint64_t source, latency, tx;
+    std::uint64_t source, latency, tx;  ///< as the manual defines it
 };
 static_assert(sizeof(pebs_memory) == 32);
 
 /// Not in the order of format 0.
 struct pebs_registers {
+    /// RFLAGS.
     alignas(8) std::uint64_t flags;
-    std::uint64_t ip, ax, cx, dx, bx, sp, bp, si, di;
-    std::uint64_t r[8];  ///< r8 to r15
+    std::uint64_t ip, ax, cx, dx, bx, sp, bp, si, di;  ///< the register of this name
+    std::uint64_t r[8];                                ///< r8 to r15
 };
 static_assert(sizeof(pebs_registers) == 144 && offsetof(pebs_registers, r) == 0x50);
 
+/// The group of vector registers.
 struct pebs_vectors {
+    /// The 16 registers, low half first.
     alignas(8) std::uint64_t xmm[16][2];
 };
 static_assert(sizeof(pebs_vectors) == 256);
 
+/// One entry of the last branch records.
 struct pebs_lbr_entry {
+    /// Address of the branch.
     alignas(8) std::uint64_t from;
-    std::uint64_t to, information;
+    std::uint64_t to;           ///< its target
+    std::uint64_t information;  ///< as the manual defines it
 };
 static_assert(sizeof(pebs_lbr_entry) == 24);
 
@@ -126,8 +141,9 @@ enum pebs_group : std::uint32_t {
     pebs_has_vectors = 4,
     pebs_has_lbr = 8,
 };
+/// The groups that the library knows.
 inline constexpr std::uint32_t pebs_known_groups = 0xFF00000F;
-inline constexpr std::size_t pebs_most_lbr_entries = 32;
+inline constexpr std::size_t pebs_most_lbr_entries = 32;  ///< the most entries of a record
 
 /// LBR entries of an adaptive record with these groups, more than 32 if the bits say so.
 [[nodiscard]] constexpr std::size_t pebs_lbr_entries(std::uint32_t groups) noexcept {
@@ -162,6 +178,7 @@ enum class pebs_fault : std::uint8_t {
     groups,         ///< its groups do not make up its length
     too_many_lbrs,  ///< more than 32 entries
 };
+/// The fault in words.
 [[nodiscard]] constexpr const char* to_string(pebs_fault fault) noexcept {
     constexpr const char* names[]{"nothing is wrong", "the PEBS record is cut off",
                                   "the PEBS record's length is no multiple of 8, or too short",
@@ -172,11 +189,15 @@ enum class pebs_fault : std::uint8_t {
 
 /// The groups of an adaptive record, in place. The span of a group that the record lacks is empty.
 struct pebs_adaptive {
-    pebs_fault fault = pebs_fault::none;
+    pebs_fault fault = pebs_fault::none;  ///< none if the record was read
     std::size_t at = 0;  ///< where the fault is, in bytes from the record's beginning
-    pebs_basic basic{};
-    std::span<const std::byte> memory{}, registers{}, vectors{}, lbr{};
-    std::span<const std::byte> unknown{};  ///< groups of a later format, after the others
+    pebs_basic basic{};  ///< the basic group
+    // The bytes of each group; empty if the record does not have it.
+    std::span<const std::byte> memory{};     ///< pebs_memory
+    std::span<const std::byte> registers{};  ///< pebs_registers
+    std::span<const std::byte> vectors{};    ///< pebs_vectors
+    std::span<const std::byte> lbr{};        ///< pebs_lbr_entry, one or more
+    std::span<const std::byte> unknown{};    ///< groups of a later format, after the others
 
     /// A group, as a value; `Group{}` if the record lacks it. Constant time, signal-safe.
     template <class Group>
@@ -187,6 +208,7 @@ struct pebs_adaptive {
         std::memcpy(&out, group.data() + n * sizeof(Group), sizeof(Group));
         return out;
     }
+    /// The number of entries in `lbr`.
     [[nodiscard]] std::size_t lbr_entries() const noexcept {
         return lbr.size() / sizeof(pebs_lbr_entry);
     }
@@ -228,9 +250,10 @@ struct pebs_adaptive {
 
 /// The length of the record at the beginning of a PEBS buffer's rest, or its fault.
 struct pebs_extent {
-    pebs_fault fault = pebs_fault::none;
-    std::size_t bytes = 0;
+    pebs_fault fault = pebs_fault::none;  ///< none if the size is known
+    std::size_t bytes = 0;                ///< the size of the record
 };
+/// The size of the record that begins at `bytes`, by its format.
 template <record::data_model Model>
 [[nodiscard]] pebs_extent pebs_extent_of(std::span<const std::byte> bytes,
                                          unsigned format) noexcept {

@@ -37,6 +37,7 @@ public:
                         const std::string& processors = "/sys/devices/system/cpu")
         : file_(open(cpu, devices, processors)) {}
 
+    /// One system call.
     [[nodiscard]] msr_value read(std::uint32_t number) const noexcept {
         const int saved = errno;
         msr_value out;
@@ -45,6 +46,7 @@ public:
         errno = saved;
         return out;
     }
+    /// One system call.
     [[nodiscard]] msr_fault write(std::uint32_t number, std::uint64_t value) const noexcept {
         const int saved = errno;
         const auto done = large_files::pwrite(file_.get(), &value, sizeof value, number);

@@ -18,6 +18,7 @@ namespace trace_ring::inline v1::x86 {
 /// that processor. A missing register, or a value that it does not take, raises #GP: the caller
 /// must prevent that, by features.hpp and the rules of branch_store, or catch it.
 struct ring0_msr {
+    /// RDMSR: only in the kernel.
     [[nodiscard]] msr_value read(std::uint32_t number) const noexcept {
         std::uint32_t low, high;
         asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number) : "memory");
