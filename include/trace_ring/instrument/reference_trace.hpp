@@ -399,7 +399,7 @@ private:
     pthread_key_t at_thread_end_ = 0;
     impl::own_place* own_places_ = nullptr;
     unsigned long long modules_ = 0;  // that are recorded
-    reference_recorder out_;
+    reference_recorder out_{};
 };
 
 /// The trace of this process.

@@ -200,8 +200,8 @@ private:
 
     std::string path_;
     storage::mapping memory_{};
-    storage::life_lock life_;
-    std::map<std::uint32_t, std::uint64_t> calls_so_far_;  // of places whose processes live
+    storage::life_lock life_{};
+    std::map<std::uint32_t, std::uint64_t> calls_so_far_{};  // of places whose processes live
 };
 
 }  // namespace trace_ring::inline v1::instrument

@@ -227,8 +227,8 @@ private:
         }
         if (heads.empty()) return {};
         const names_shape shape{heads.size(), values.size(), text.size()};
-        std::vector<std::uint64_t> words(shape.words());
-        words[0] = shape.head();
+        std::vector<std::uint64_t> words{shape.head()};
+        words.resize(shape.words());
         for (std::size_t i = 0; i < heads.size(); ++i) words[1 + i] = heads[i];
         for (std::size_t i = 0; i < values.size(); ++i) {
             words[shape.values_at() + i] = values[i];

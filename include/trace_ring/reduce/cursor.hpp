@@ -260,7 +260,7 @@ private:
         if (filter_.positions.empty() || lane_->lane() == nullptr) return true;
         const auto wanted = filter_.positions_of(*lane_->lane());
         return loss != nullptr ? wanted.has_any(loss->at, loss->count)
-                               : wanted.has_any(std::get_if<clock_jump>(&item_)->at, 1);
+                               : wanted.has_any(jump_in(item_).at, 1);
     }
 
     /// Looks for sub-buffers, all or only new ones. `later`: another scan will follow.

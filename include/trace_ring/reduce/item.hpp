@@ -128,10 +128,18 @@ struct clock_jump {
 
 using item = std::variant<record_view, loss_item, clock_jump>;
 
+/// The clock_jump in a variant that holds one. Unlike std::get, it has no code that throws.
+template <class Variant>
+[[nodiscard]] const clock_jump& jump_in(const Variant& what) noexcept {
+    const auto* const jump = std::get_if<clock_jump>(&what);
+    if (jump == nullptr) __builtin_unreachable();
+    return *jump;
+}
+
 [[nodiscard]] inline std::uint64_t time_of(const item& what) noexcept {
     if (const auto* record = std::get_if<record_view>(&what)) return record->time();
     if (const auto* loss = std::get_if<loss_item>(&what)) return loss->time;
-    return std::get_if<clock_jump>(&what)->time;  // the third of three; std::get could throw
+    return jump_in(what).time;  // the third of three
 }
 
 }  // namespace trace_ring::inline v1::reduce

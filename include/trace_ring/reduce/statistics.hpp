@@ -132,7 +132,7 @@ template <class Observer = no_observer>
             if (was_written(loss->cause)) observer.gap(loss->lane);
         } else {
             ++sum.clock_jumps;
-            const lane_info* const of = std::get_if<clock_jump>(next)->lane;
+            const lane_info* const of = jump_in(*next).lane;
             if (of != nullptr) observer.gap(of);
         }
     }

@@ -325,7 +325,7 @@ private:
     [[nodiscard]] std::uint64_t note_time(const entry& what) const noexcept {
         const auto& note = notes_[what.begin];
         const auto* loss = std::get_if<loss_item>(&note);
-        return loss != nullptr ? loss->time : std::get_if<clock_jump>(&note)->time;
+        return loss != nullptr ? loss->time : jump_in(note).time;
     }
     [[nodiscard]] record_words all() const noexcept { return {words_.data(), unpacked_.data()}; }
     [[nodiscard]] std::uint64_t time(const entry& in, std::uint32_t i) const noexcept {
