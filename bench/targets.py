@@ -303,6 +303,11 @@ TARGETS = (
     ("H3", "the same of five lists of fields", lambda f: less_one(f, "mixed_sites"), 17.5),
     ("H3", "memory for them, MB", lambda f: f.counter("compile/1000_sites", "memory_mb"), 250),
     ("H4", "bytes of code a site", code_a_site, 190),
+    # Of a processor that counts an empty virtual table with 16 ns for each row.
+    ("Q1", "SQL on a trace, an average, ns for each record", lambda f: f.time("sql/average"), 45),
+    ("Q1", "a filter that selects one record, ns for each", lambda f: f.time("sql/filter"), 12),
+    ("Q1", "grouping, by an empty virtual table", lambda f: f.ratio("sql/group"), 1.1),
+    ("Q2", "the first answer, by CSV and its import", lambda f: f.ratio("sql/first_answer"), 1 / 8),
     ("X1", "text by trace-reduce, by babeltrace2's rate on the same events",
      lambda f: rate(f, "export/text", "floor/babeltrace2"), 10, True),
 )

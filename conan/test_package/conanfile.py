@@ -32,5 +32,14 @@ class TestPackage(ConanFile):
         cmake.build()
 
     def test(self):
-        if can_run(self):
-            self.run(os.path.join(self.cpp.build.bindir, "test_package"), env="conanrun")
+        if not can_run(self):
+            return
+        program = os.path.join(self.cpp.build.bindir, "test_package")
+        if not self.dependencies["trace_ring"].options.tools:
+            self.run(program, env="conanrun")
+            return
+        # The installed programs read what the library records, and find the module that they load.
+        trace = os.path.join(self._scratch.name, "package.trace")
+        self.run(f"{program} {trace}", env="conanrun")
+        self.run(f"trace-reduce {trace} --backward --limit 1", env="conanrun")
+        self.run(f"heap-record {program}", env="conanrun")

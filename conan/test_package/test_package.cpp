@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-/// Records into memory, and reads it back from there.
+/// Records into memory, or into the file that is named, and reads it back from there.
 
 #include <cstdint>
 #include <cstdio>
@@ -32,8 +32,8 @@ std::uint64_t read_back(const trace_ring::recorder& recorder) {
 
 }  // namespace
 
-int main() try {
-    trace_ring::recorder recorder{{.size = 1 << 20}};
+int main(int count, char** arguments) try {
+    trace_ring::recorder recorder{{.file = count > 1 ? arguments[1] : "", .size = 1 << 20}};
     for (std::uint64_t i = 0; i < steps; ++i) recorder.record<step>(i);
     const std::uint64_t found = read_back(recorder);
     if (found != steps) {

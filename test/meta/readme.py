@@ -58,9 +58,11 @@ NOT_RUN = {
         "trace-reduce --format html": "it names an option: the command of trace-reduce's page is run",
         "g++ -std=c++20 -I trace_ring/include program.cpp -pthread":
             "program.cpp is the reader's: each program on this page is compiled so",
-        "cmake -S . -B build && cmake --install build": "test/consumer/parents runs it",
+        "cmake -S . -B build && cmake --build build && cmake --install build": MATRIX,
         "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
-        "cmake --install": "test/consumer/run runs it",
+    },
+    "conan/README.md": {
+        "test/packages/run --really": "it alters the machine",
     },
     "bench/README.md": {
         "./bench/run --peers --repetitions 9": "it measures for an hour",
@@ -75,6 +77,8 @@ NOT_RUN = {
             "test/consumer/parents runs it",
         "cmake --build build": "the presets' build is one",
         "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
+        'conan create conan -s compiler.cppstd=20 -o "&:tools=True" --build=missing':
+            "test/conan/run runs it",
         "g++ -std=c++20 $(pkg-config --cflags trace_ring) program.cpp": "test/consumer/run runs it",
     },
     "include/trace_ring/tutorial.md": {

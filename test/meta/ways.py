@@ -3,7 +3,7 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """Whether the headers compile in every way in which a user may compile them, without a warning.
 
-    ways.py macros|quick|libcxx|all INCLUDE -- COMPILER ARGUMENT...
+    ways.py macros|quick|libcxx|newest|musl|all INCLUDE -- COMPILER ARGUMENT...
 
 macros  All headers in INCLUDE, behind the macros that system headers, Qt, X11 and Windows define
         under names that a program may also use. Code that defines such macros has usually included the
@@ -11,11 +11,15 @@ macros  All headers in INCLUDE, behind the macros that system headers, Qt, X11 a
 quick   A program that uses the library's templates (uses.cpp), with the warnings that a strict user
         turns on, and with the options that change what the headers see. A few seconds.
 libcxx  The same program with libc++. Exits with 77 if that is not installed.
+newest  The newest compilers that Debian 12 has, in the newest dialects, with both C++ libraries.
+musl    All headers with musl in the place of glibc, by clang++ and libc++: compiled, as Debian has no
+        C++ library that is built for musl to link.
 all     Compilers, dialects, optimization, code models, sanitizers, 32 bits: minutes.
 
 The headers are found by -I, as a user's own are, so that no warning in them is left out.
 """
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -252,6 +256,27 @@ ALL = [
 ] + [Way(f"libc++ {flags}", CLANG, "-stdlib=libc++ -Wall -Wextra " + flags, links=True)
      for flags in ("-O2 -std=c++20", "-O1 -std=c++2b", "-O1 -fno-exceptions")]
 
+# Debian 12 has no newer g++ than its default. The stable_sort of libstdc++ 12 uses a function that the
+# same library declares deprecated, which newer releases of clang report in every program.
+NEWEST_CLANG = "clang++-19"
+STANDARD_WARNINGS = " -Wall -Wextra -Wpedantic -Wconversion -Wshadow"
+BY_LIBRARY = (" -Wno-deprecated-declarations", " -stdlib=libc++")
+NEWEST = [Way("g++ c++23", GCC, "-std=c++23 -O2" + STANDARD_WARNINGS, links=True)] + [
+    Way(f"{NEWEST_CLANG} {dialect}{library}", NEWEST_CLANG,
+        f"-std={dialect} -O1" + STANDARD_WARNINGS + library, links=True)
+    for library in BY_LIBRARY for dialect in ("c++20", "c++23", "c++26")
+] + [
+    Way(f"{NEWEST_CLANG} c++26{library}, all headers", NEWEST_CLANG,
+        "-std=c++26 -fsyntax-only" + STANDARD_WARNINGS + library, headers_too=True)
+    for library in BY_LIBRARY
+] + [
+    Way(f"{NEWEST_CLANG}, libc++ with all of its checks", NEWEST_CLANG,
+        "-stdlib=libc++ -O1 -D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_DEBUG", links=True),
+    # unsafe-buffer-usage: wants a container for every array; a trace is mapped memory.
+    Way(f"{NEWEST_CLANG}, every warning", NEWEST_CLANG, " ".join(EVERYTHING) +
+        " -Wno-unsafe-buffer-usage -stdlib=libc++ -fsyntax-only"),
+]
+
 # The machine's own shortcomings, by what a trivial program needs.
 TRIVIAL = "#include <string>\n#include <linux/perf_event.h>\nint main() { return std::string().size(); }\n"
 
@@ -262,6 +287,7 @@ def compilers(command):
     found = {GCC: shutil.which("g++"), CLANG: shutil.which("clang++-14") or shutil.which("clang++")}
     name = os.path.basename(command[0])
     found[CLANG if "clang" in name else GCC] = command[0]
+    found[NEWEST_CLANG] = shutil.which(NEWEST_CLANG)
     return {name: [path, *rest] for name, path in found.items() if path}
 
 
@@ -270,6 +296,10 @@ def try_way(way, commands, folder, sources):
     if way.compiler not in commands:
         return None, f"no {way.compiler} here"
     command = [*commands[way.compiler], *way.flags, "-Werror"]
+    if way.compiler == NEWEST_CLANG and "-stdlib=libc++" in command:
+        at = command.index("-stdlib=libc++")
+        command[at:at + 1] = newest_libcxx()[1]
+        command += ["-Wno-unused-command-line-argument"]  # of the linker, where nothing is linked
     if "-m32" in way.flags:
         command += ["-idirafter", "/usr/include/x86_64-linux-gnu"]
     at = tempfile.mkdtemp(dir=folder)
@@ -324,11 +354,77 @@ def check_ways(ways, folder, command):
     return 1 if faults else 0
 
 
+# --- musl ----------------------------------------------------------------------------------------
+
+# Names that musl 1.2.3 defines as macros, and newer releases no longer have.
+REMOVED = """stat64 fstat64 lstat64 lseek64 pread64 preadv64 pwrite64 ftruncate64 fallocate64 mmap64 fcntl64
+    open64 off64_t flock64 rlimit64 getrlimit64 RLIM64_INFINITY F_GETLK64 F_SETLK64""".split()
+
+
+def newest_libcxx():
+    """The headers of the newest libc++, and what a compiler needs to link it: installed, or where .ci/install
+    unpacks it, next to another release."""
+    installed = "/usr/lib/llvm-19/include/c++/v1"
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/libc++-19/usr/lib")
+    unpacked = os.path.join(os.path.normpath(root), "llvm-19/include/c++/v1")
+    if os.path.isdir(installed) or not os.path.isdir(unpacked):
+        return installed, ["-stdlib=libc++"]
+    libraries = os.path.join(os.path.normpath(root), "llvm-19/lib")
+    return unpacked, ["-nostdinc++", "-isystem", unpacked, "-nostdlib++", f"-L{libraries}",
+                      f"-Wl,-rpath,{libraries}", "-lc++"]
+
+
+def check_musl(folder):
+    """All headers with the C library musl, and nothing of glibc in reach."""
+    compiler = shutil.which(NEWEST_CLANG)
+    musl = f"/usr/include/{platform.machine()}-linux-musl"
+    if not compiler or not os.path.isdir(musl):
+        print(f"needs {NEWEST_CLANG}, libc++ and musl (Debian: clang-19, libc++-19-dev, musl-dev)")
+        return 77
+    own = subprocess.run([compiler, "-print-resource-dir"], text=True, check=True, capture_output=True)
+    resources = own.stdout.strip()
+    libcxx, _ = newest_libcxx()
+    with tempfile.TemporaryDirectory() as scratch:
+        # The kernel's headers and Boost's, without their neighbours.
+        for name, at in (("linux", "/usr/include/linux"), ("asm-generic", "/usr/include/asm-generic"),
+                         ("asm", f"/usr/include/{platform.machine()}-linux-gnu/asm"),
+                         ("boost", "/usr/include/boost")):
+            os.symlink(at, os.path.join(scratch, name))
+        command = [compiler, f"--target={platform.machine()}-linux-musl", "-std=c++20", "-nostdinc",
+                   "-nostdinc++", "-D_LIBCPP_HAS_MUSL_LIBC", f"-I{folder}",
+                   "-DTRACE_RING_ENABLE_X86_DS", *STANDARD_WARNINGS.split(), "-Werror"]
+        for at in (libcxx, os.path.join(resources, "include"), musl, scratch):
+            command += ["-isystem", at]
+        done = compiles(command, TRIVIAL)
+        if done.returncode != 0:
+            print("a program of one line does not compile here with musl:\n" + done.stderr[:1000])
+            return 77
+        if compiles(command, "#include <execinfo.h>\n").returncode == 0:
+            print("a header that only glibc has is found: the headers are not compiled with musl")
+            return 1
+        with open(USES, encoding="utf-8") as file:
+            uses = file.read()
+        all_own = "".join(f"#include <{name}>\n" for name in headers(folder)[0])
+        system = included("fcntl.h sys/mman.h sys/resource.h sys/stat.h sys/uio.h unistd.h".split())
+        newer = system + "".join(f"#undef {name}\n" for name in REMOVED)
+        for what, source in (("all headers", all_own), ("a program", uses),
+                             ("all headers, with a newer musl", newer + all_own)):
+            done = compiles(command, source)
+            if done.returncode != 0:
+                print(f"{what}:\n{done.stderr[:4000]}")
+                return 1
+            print(f"musl, {what}: no warning")
+    return 0
+
+
 def main(arguments):
     what, folder, command = arguments[0], arguments[1], arguments[arguments.index("--") + 1:]
     if what == "macros":
         return check_macros(folder, command)
-    return check_ways({"quick": QUICK, "libcxx": LIBCXX, "all": ALL}[what], folder, command)
+    if what == "musl":
+        return check_musl(folder)
+    ways = {"quick": QUICK, "libcxx": LIBCXX, "newest": NEWEST, "all": ALL}[what]
+    return check_ways(ways, folder, command)
 
 
 if __name__ == "__main__":

@@ -666,14 +666,11 @@ BOOST_AUTO_TEST_CASE(a_process_that_holds_its_lock_is_live) {
     BOOST_REQUIRE(child >= 0);
     if (child == 0) {
         const int fd = ::open(scratch.path().c_str(), O_RDWR);
-        reduce::impl::lock_type lock{};
-        lock.l_type = F_WRLCK;
-        lock.l_start = static_cast<decltype(lock.l_start)>(layout::lock_offset(0));
-        lock.l_len = 1;
-#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
-        const bool held = ::fcntl(fd, F_SETLK64, &lock) == 0;
+        auto lock = trace_ring::large_files::lock_region(F_WRLCK, layout::lock_offset(0));
+#if defined(F_SETLK64)
+        const bool held = trace_ring::large_files::fcntl(fd, F_SETLK64, &lock) == 0;
 #else
-        const bool held = ::fcntl(fd, F_SETLK, &lock) == 0;
+        const bool held = trace_ring::large_files::fcntl(fd, F_SETLK, &lock) == 0;
 #endif
         char byte = held ? 'y' : 'n';
         (void)!::write(to_parent[1], &byte, 1);

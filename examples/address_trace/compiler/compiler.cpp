@@ -121,12 +121,12 @@ private:
 /// A file that is installed with this program.
 [[nodiscard]] std::string find_own(const std::string& name) {
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
-    for (const char* const folder : {".", "../" TRACE_RING_LIBRARY_FOLDER "/trace_ring"}) {
+    for (const char* const folder : {".", TRACE_RING_LIBRARY_FOLDER}) {
         const fs::path at = own / folder / name;
         if (fs::exists(at)) return fs::weakly_canonical(at).string();
     }
     throw std::runtime_error(name + " is neither next to this program (" + own.string() +
-                             ") nor in ../" TRACE_RING_LIBRARY_FOLDER "/trace_ring");
+                             ") nor in " TRACE_RING_LIBRARY_FOLDER);
 }
 
 }  // namespace

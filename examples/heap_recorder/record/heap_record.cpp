@@ -57,13 +57,13 @@ struct options {
 
 [[nodiscard]] std::string find_recorder() {
     const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-    for (const char* const way : {".", "../" HEAP_LIBRARY_FOLDER}) {
+    for (const char* const way : {".", HEAP_LIBRARY_FOLDER}) {
         const fs::path at = folder / way / "heap_recorder.so";
         if (fs::exists(at)) return fs::weakly_canonical(at).string();
     }
     throw std::runtime_error(
         "heap_recorder.so is neither next to this program (" + folder.string() +
-        ") nor in ../" HEAP_LIBRARY_FOLDER "; --recorder specifies another place");
+        ") nor in " HEAP_LIBRARY_FOLDER "; --recorder specifies another place");
 }
 
 /// The file to which each recorder adds its trace. Removed at the end.

@@ -41,7 +41,7 @@ public:
         const std::size_t field = shape.columns[column].index;
         while (from.next()) {
             const reduce::record_view& record = from.now().record();
-            const auto key = key_of(record.field(cells.place(record, field)));
+            const auto key = key_of(record.field(cells.place(from.now().type(), field)));
             if (!key) continue;
             made->add(*key, from.now(), record);
             const std::size_t bytes = made->entries_.size() * sizeof(entry) +
@@ -173,7 +173,7 @@ public:
         return true;
     }
     void column(sqlite3_context* to, std::size_t which) override {
-        cells_.column(to, which, in_->file_of(*at_), record_);
+        cells_.column(to, which, in_->file_of(*at_), record_, record_.type());
     }
     [[nodiscard]] std::optional<row_key> key() override {
         return cells_.key(in_->number_of_file(*at_), record_);

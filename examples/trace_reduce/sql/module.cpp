@@ -289,9 +289,8 @@ int open(sqlite3_vtab* of, sqlite3_vtab_cursor** out) {
     auto& in = *static_cast<table*>(of);
     return guarded(&in.zErrMsg, [&] {
         auto made = std::make_unique<cursor>(in);
-        if (in.open == 0) in.numbers.clear();
-        ++in.open;
         in.shared->enter(*in.traces);
+        if (in.open++ == 0) in.numbers.clear();
         *out = made.release();
         return SQLITE_OK;
     });

@@ -44,15 +44,17 @@ class row_cells {
 public:
     explicit row_cells(const table_shape& of) : of_(of) {}
 
+    /// `type`: the record's.
     void column(sqlite3_context* to, std::size_t which, traced_file& in,
-                const reduce::record_view& record) {
+                const reduce::record_view& record, const reduce::event_type& type) {
         const column_shape& wanted = of_.columns[which];
-        if (wanted.what == cell::field) {
-            result_value(to, record.field(place(record, wanted.index)));
+        if (wanted.what == cell::field) [[likely]] {
+            const auto value = record.field(place(type, wanted.index));
+            if (!result_number(to, value)) result_value(to, value);
         } else if (wanted.what == cell::field_number) {
-            result_value(to, record.field(place(record, wanted.index)).unnamed());
+            result_value(to, record.field(place(type, wanted.index)).unnamed());
         } else if (wanted.what == cell::function) {
-            const std::size_t site = record.type().find("site");
+            const std::size_t site = type.find("site");
             if (site == reduce::event_type::npos) return;
             const auto name = in.names().name_of(record, record.field(site).u64());
             if (!name.empty()) result_text(to, name.substr(0, name.find('+')));
@@ -71,16 +73,17 @@ public:
         std::size_t next = 3;
         made.at(next++) = record.id();
         for (std::size_t i = 0; i < of_.fields.size(); ++i) {
-            const auto value = record.field(place(record, i));
+            const auto value = record.field(place(record.type(), i));
             made.at(next++) = value ? value.u64() : 0;
         }
         made.at(next) = ++from.equal[made];
         return made;
     }
     /// Where the record's type has a field of the table.
-    [[nodiscard]] std::size_t place(const reduce::record_view& record, std::size_t field) {
-        if (&record.type() != type_) find_places(record.type());
-        return (*places_)[field];
+    [[nodiscard]] std::size_t place(const reduce::event_type& type, std::size_t field) {
+        if (&type != type_) [[unlikely]]
+            find_places(type);
+        return places_[field];
     }
 
 private:
@@ -93,13 +96,29 @@ private:
         type_ = &type;
         auto& found = known_[type_];
         if (found.empty()) found = find_fields(type, of_.fields);
-        places_ = &found;
+        places_ = found.data();
+    }
+    /// The numbers that most fields are; false: it is none of them.
+    [[nodiscard, gnu::always_inline]] static bool result_number(sqlite3_context* to,
+                                                                const reduce::field_value& value) {
+        using trace_ring::field_type;
+        if (!value || value.form() != trace_ring::field_form::scalar || value.may_have_name()) {
+            return false;
+        }
+        if (value.type() == field_type::f64) {
+            sqlite3_result_double(to, value.f64());
+        } else if (value.type() == field_type::u64) {
+            result_unsigned(to, value.u64());
+        } else {
+            return false;
+        }
+        return true;
     }
 
     const table_shape& of_;
     record_cells cells_;
     std::unordered_map<const reduce::event_type*, std::vector<std::size_t>> known_;
-    const std::vector<std::size_t>* places_ = nullptr;
+    const std::size_t* places_ = nullptr;
     const reduce::event_type* type_ = nullptr;
     std::vector<pack> packs_;  // of each file, the one that is read
 };
@@ -119,7 +138,7 @@ public:
         return true;
     }
     void column(sqlite3_context* to, std::size_t which) override {
-        cells_.column(to, which, from_.now().file(), from_.now().record());
+        cells_.column(to, which, from_.now().file(), from_.now().record(), from_.now().type());
     }
 
     [[nodiscard]] std::optional<row_key> key() override {

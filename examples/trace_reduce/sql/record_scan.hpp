@@ -38,8 +38,9 @@ public:
           strict_(strict) {}
 
     /// Goes to the first record, or the next one. False: there is none.
-    [[nodiscard]] bool next() {
-        if (left_ == 0) return next_run();
+    [[nodiscard, gnu::always_inline]] bool next() {
+        if (left_ == 0) [[unlikely]]
+            return next_run();
         if (!std::exchange(fresh_, false)) ++at_;
         --left_;
         record_ = &*at_;
@@ -48,6 +49,8 @@ public:
     /// Passes over the records of the same kind that come directly after this one: how many.
     [[nodiscard]] std::size_t pass_run() noexcept { return std::exchange(left_, 0); }
     [[nodiscard]] const reduce::record_view& record() const noexcept { return *record_; }
+    /// The record's type, as the record says it.
+    [[nodiscard]] const reduce::event_type& type() const noexcept { return *type_; }
     [[nodiscard]] traced_file& file() const noexcept { return *of_; }
     /// Which one of the table's files it is, from 0.
     [[nodiscard]] std::size_t number() const noexcept { return number_; }
@@ -57,10 +60,11 @@ public:
     }
 
 private:
-    [[nodiscard]] bool next_run() {
+    [[nodiscard, gnu::noinline]] bool next_run() {
         while (const reduce::item* const item = cursor_.next()) {
             if (const auto* record = std::get_if<reduce::record_view>(item)) {
                 record_ = record;
+                type_ = &record->type();
                 const reduce::record_run more = cursor_.records();
                 at_ = more.begin();
                 left_ = more.size();
@@ -95,6 +99,7 @@ private:
     reduce::cursor cursor_;
     bool strict_;
     const reduce::record_view* record_ = nullptr;
+    const reduce::event_type* type_ = nullptr;
     reduce::record_run::iterator at_;  // the one after `record_` if `fresh_`, else `record_`
     std::size_t left_ = 0;
     bool fresh_ = false;
@@ -108,16 +113,18 @@ public:
 
     void add(std::unique_ptr<file_scan> one) { files_.push_back(std::move(one)); }
 
-    [[nodiscard]] bool next() {
-        if (now_ != nullptr && files_.size() == 1) return now_->next();
+    [[nodiscard, gnu::always_inline]] bool next() {
+        if (only_ != nullptr) [[likely]]
+            return only_->next();
         return choose();
     }
     [[nodiscard]] file_scan& now() noexcept { return *now_; }
 
 private:
-    [[nodiscard]] bool choose() {
+    [[nodiscard, gnu::noinline]] bool choose() {
         if (now_ == nullptr) {
             std::erase_if(files_, [](const auto& each) { return !each->next(); });
+            if (files_.size() == 1) only_ = files_[0].get();
         } else if (!now_->next()) {
             std::erase_if(files_, [this](const auto& each) { return each.get() == now_; });
         }
@@ -133,6 +140,7 @@ private:
 
     std::vector<std::unique_ptr<file_scan>> files_;
     file_scan* now_ = nullptr;
+    file_scan* only_ = nullptr;  // the only one, from the second record on
     bool backward_;
 };
 

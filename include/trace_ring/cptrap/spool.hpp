@@ -40,6 +40,7 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/ring_record.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
@@ -238,13 +239,15 @@ private:
         }
         ssize_t written = 0;
         do {
-            written = ::pwrite64(file_.get(), page.bytes().data(), bytes, static_cast<off64_t>(at));
+            written = large_files::pwrite(file_.get(), page.bytes().data(), bytes,
+                                          static_cast<large_files::file_offset>(at));
         } while (written < 0 && errno == EINTR);
         if (written != static_cast<ssize_t>(bytes)) {
             error_ = written < 0 ? errno : ENOSPC;
             // Remove the partly written spool record. If that fails, readers report it as torn.
             if (written > 0) {
-                static_cast<void>(::ftruncate64(file_.get(), static_cast<off64_t>(at)) == 0);
+                static_cast<void>(large_files::ftruncate(
+                                      file_.get(), static_cast<large_files::file_offset>(at)) == 0);
             }
             return false;
         }
@@ -279,7 +282,7 @@ private:
         std::array<std::byte, record::spool_record_bytes> bytes;
         const auto wanted = static_cast<std::size_t>((std::min<std::uint64_t>)(size, bytes.size()));
         if (wanted == 0) return;
-        const ssize_t got = ::pread64(file_.get(), bytes.data(), wanted, 0);
+        const ssize_t got = large_files::pread(file_.get(), bytes.data(), wanted, 0);
         if (got < 0) fail_setup(name_, "cannot read the first spool record", errno);
         const auto stop = record::walk_spool(
             std::span<const std::byte>(bytes.data(), static_cast<std::size_t>(got)),
@@ -292,8 +295,9 @@ private:
     /// Moves the whole records of a torn last spool record to the current one.
     void mend(std::size_t torn) {
         std::array<std::byte, record::spool_record_bytes> bytes;
-        const ssize_t got = ::pread64(file_.get(), bytes.data(), torn,
-                                      static_cast<off64_t>(next_ * record::spool_record_bytes));
+        const ssize_t got = large_files::pread(
+            file_.get(), bytes.data(), torn,
+            static_cast<large_files::file_offset>(next_ * record::spool_record_bytes));
         if (got != static_cast<ssize_t>(torn))
             fail_setup(name_, "cannot read the last spool record", got < 0 ? errno : EIO);
         const std::span<const std::byte> there(bytes.data(), torn);

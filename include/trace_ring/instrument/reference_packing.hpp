@@ -40,6 +40,7 @@
 
 namespace trace_ring::inline v1::instrument {
 
+/// Unpacks the references in a trace of address-trace, for trace_file. Has no state.
 class reference_packing_type final : public reduce::packing {
 public:
     constexpr reference_packing_type() = default;
@@ -128,6 +129,7 @@ private:
     }
 };
 
+/// Pass its address to trace_file::open.
 inline constexpr reference_packing_type reference_packing{};
 
 }  // namespace trace_ring::inline v1::instrument

@@ -21,6 +21,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -29,25 +30,33 @@ namespace trace_ring::inline v1::instrument {
 
 /// The total counts of a table's places.
 struct reference_counts {
-    std::uint64_t suppressed = 0, self_fed = 0, stops = 0, stopped_ns = 0;
-    std::uint64_t lost_records = 0, lost_references = 0;
-    std::uint64_t untraced_threads = 0, untraced_references = 0;
-    std::uint64_t cut_off = 0, unseen = 0;
-    std::uint64_t calls = 0;  ///< how often a hook had a place to add a reference
+    std::uint64_t suppressed = 0;           ///< references of the tracing itself, and into it
+    std::uint64_t self_fed = 0;             ///< references of the tracing itself, but traced
+    std::uint64_t stops = 0;                ///< how often a thread waited for the reader
+    std::uint64_t stopped_ns = 0;           ///< total waiting time
+    std::uint64_t lost_records = 0;         ///< records of references that were refused
+    std::uint64_t lost_references = 0;      ///< the references in them
+    std::uint64_t untraced_threads = 0;     ///< threads that found no place
+    std::uint64_t untraced_references = 0;  ///< the references that they made
+    std::uint64_t cut_off = 0;              ///< calls cut off by a jump or the end of the thread
+    std::uint64_t unseen = 0;               ///< executions whose references are not known
+    std::uint64_t calls = 0;                ///< how often a hook had a place to add a reference
 };
 
 /// The unrecorded references of a thread that has ended.
 struct left_references {
-    std::uint32_t thread = 0;
-    std::uint32_t process = 0;
-    std::uint32_t place = 0, sequence = 0;  ///< of the record that would have been made
-    std::span<const plain_reference> all;
-    bool may_be_recorded = false;  ///< it ended while making that record, which may exist
+    std::uint32_t thread = 0;              ///< its id in the kernel
+    std::uint32_t process = 0;             ///< the id of its process
+    std::uint32_t place = 0;               ///< of the record that would have been made
+    std::uint32_t sequence = 0;            ///< of the record that would have been made
+    std::span<const plain_reference> all;  ///< the references, in their order
+    bool may_be_recorded = false;          ///< it ended while making that record, which may exist
 };
 
 /// Owns the file, and removes it when destroyed. To be used by one thread at a time.
 class table_file {
 public:
+    /// How programs are traced.
     struct options {
         std::uint32_t places = open_references_table::most_places;  ///< maximum number of threads
                                                                     ///< at a time
@@ -61,7 +70,7 @@ public:
     table_file(std::string path, const options& how) : path_(std::move(path)) {
         const file_descriptor fd = storage::create_file(path_);
         const std::uint64_t bytes = open_references_table::bytes_for(how.places + 1);
-        if (::ftruncate64(fd.get(), static_cast<off64_t>(bytes)) != 0) {
+        if (large_files::ftruncate(fd.get(), static_cast<large_files::file_offset>(bytes)) != 0) {
             const int error = errno;
             ::unlink(path_.c_str());
             fail_setup(path_, "cannot be made as large as it has to be", error);
@@ -104,6 +113,7 @@ public:
         return all;
     }
 
+    /// The file's name.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
     /// Calls `visit(const left_references&)` for the references left by each thread whose process

@@ -33,9 +33,9 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
-#include <trace_ring/reduce/source/large_files.hpp>
 #include <trace_ring/reduce/source/prefetcher.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -47,8 +47,8 @@ public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
     /// no regular file.
     [[nodiscard]] static source open(const std::string& path) {
-        const int fd =
-            ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | impl::large_file);
+        const int fd = ::open(
+            path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | large_files::open_flag);
         if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
         return adopt(fd, path);
     }
@@ -61,8 +61,8 @@ public:
             delete held;
         });
         s.name_ = std::move(name);
-        impl::file_status status{};
-        if (impl::status_of(fd, &status) != 0) {
+        large_files::file_status status{};
+        if (large_files::fstat(fd, &status) != 0) {
             throw std::system_error(errno, std::generic_category(), s.name_);
         }
         if (!S_ISREG(status.st_mode)) {
@@ -114,14 +114,15 @@ public:
 
     /// Whether another process has locked the byte at `offset`; false for memory.
     [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
-        impl::lock_type lock = impl::lock_of(F_WRLCK, offset);
-        return file_ && ::fcntl(*file_, impl::lock_query, &lock) == 0 && lock.l_type != F_UNLCK;
+        large_files::file_lock lock = large_files::lock_region(F_WRLCK, offset);
+        return file_ && large_files::fcntl(*file_, large_files::lock_query, &lock) == 0 &&
+               lock.l_type != F_UNLCK;
     }
     /// Shares the lock of the byte at `offset` as long as the file is open. Not for memory.
     void share_lock([[maybe_unused]] std::uint64_t offset) const noexcept {
 #if defined(F_OFD_SETLK)
-        impl::lock_type lock = impl::lock_of(F_RDLCK, offset);
-        if (file_) static_cast<void>(impl::lock_call(*file_, F_OFD_SETLK, &lock));
+        large_files::file_lock lock = large_files::lock_region(F_RDLCK, offset);
+        if (file_) static_cast<void>(large_files::fcntl(*file_, F_OFD_SETLK, &lock));
 #endif
     }
 
@@ -129,9 +130,9 @@ public:
     [[nodiscard]] std::uint64_t size() const noexcept {
         if (parts_) return parts_->size();
         if (!file_) return in_memory();
-        impl::file_status status{};
-        return impl::status_of(*file_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size)
-                                                     : 0;
+        large_files::file_status status{};
+        return large_files::fstat(*file_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size)
+                                                        : 0;
     }
 
     /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many it copied.
@@ -152,8 +153,8 @@ public:
         if (!reads_rows() || offset >> 62 != 0) return 0;
         for (;;) {
             const ssize_t got =
-                impl::read_rows_at(*file_, into.data(), static_cast<int>(into.size()),
-                                   static_cast<impl::file_offset>(offset));
+                large_files::preadv(*file_, into.data(), static_cast<int>(into.size()),
+                                    static_cast<large_files::file_offset>(offset));
             if (got >= 0) return static_cast<std::size_t>(got);
             if (errno != EINTR) return 0;
         }
@@ -234,7 +235,7 @@ private:
 
     [[nodiscard]] std::uint64_t next_data_in_file(std::uint64_t offset) const noexcept {
         const std::int64_t at =
-            impl::seek_to(*file_, static_cast<impl::file_offset>(offset), SEEK_DATA);
+            large_files::lseek(*file_, static_cast<large_files::file_offset>(offset), SEEK_DATA);
         if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
         return (std::max)(offset, static_cast<std::uint64_t>(at));
     }
@@ -257,8 +258,8 @@ private:
         std::size_t done = 0;
         while (done < bytes) {
             const ssize_t got =
-                impl::read_at(*file_, static_cast<std::byte*>(into) + done, bytes - done,
-                              static_cast<impl::file_offset>(offset + done));
+                large_files::pread(*file_, static_cast<std::byte*>(into) + done, bytes - done,
+                                   static_cast<large_files::file_offset>(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) break;  // the end, or bytes that the device cannot read
             done += static_cast<std::size_t>(got);

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/setup_error.hpp>
 
 #if defined(__linux__)
@@ -107,8 +108,8 @@ enum class trust {
     if (!fd && errno == ELOOP && !follows)
         return {ELOOP, "a symbolic link, which is not followed here"};
     if (!fd) return {errno, "cannot open the file"};
-    struct ::stat64 status {};
-    if (::fstat64(fd.get(), &status) != 0) return {errno, "cannot examine the file"};
+    large_files::file_status status{};
+    if (large_files::fstat(fd.get(), &status) != 0) return {errno, "cannot examine the file"};
     if (!S_ISREG(status.st_mode)) return {EINVAL, "not a regular file"};
     if (asks == trust::same_owner && status.st_uid != ::geteuid())
         return {EPERM, "belongs to another user"};
@@ -192,18 +193,18 @@ enum class trust {
 [[nodiscard, gnu::noinline, gnu::cold]] inline bool exceeds_file_limit(
     std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
-    ::rlimit64 limit{};
-    const bool known = ::getrlimit64(RLIMIT_FSIZE, &limit) == 0;
+    large_files::size_limit limit{};
+    const bool known = large_files::getrlimit(RLIMIT_FSIZE, &limit) == 0;
     errno = saved;
-    return known && limit.rlim_cur != RLIM64_INFINITY &&
+    return known && limit.rlim_cur != large_files::unlimited &&
            (offset > limit.rlim_cur || bytes > limit.rlim_cur - offset);
 }
 
 /// Size of an open file in bytes; 0 if it is unknown. Signal-safe.
 [[nodiscard, gnu::noinline, gnu::cold]] inline std::uint64_t file_bytes(int fd) noexcept {
-    struct ::stat64 status {};
+    large_files::file_status status{};
     const int saved = errno;
-    const bool known = ::fstat64(fd, &status) == 0;
+    const bool known = large_files::fstat(fd, &status) == 0;
     errno = saved;
     return known ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
@@ -260,7 +261,8 @@ namespace impl {
     const int saved = errno;
     int error = 0;
     do {
-        error = ::fallocate64(fd, 0, static_cast<off64_t>(offset), static_cast<off64_t>(bytes)) == 0
+        error = large_files::fallocate(fd, 0, static_cast<large_files::file_offset>(offset),
+                                       static_cast<large_files::file_offset>(bytes)) == 0
                     ? 0
                     : errno;
     } while (error == EINTR);
@@ -303,8 +305,9 @@ template <class Call>
                                                             std::uint64_t at) noexcept {
     const auto* next = static_cast<const std::byte*>(from);
     while (bytes != 0) {
-        const ssize_t done =
-            uninterrupted([&] { return ::pwrite64(fd, next, bytes, static_cast<off64_t>(at)); });
+        const ssize_t done = uninterrupted([&] {
+            return large_files::pwrite(fd, next, bytes, static_cast<large_files::file_offset>(at));
+        });
         if (done <= 0) return done < 0 ? errno : ENOSPC;
         next += done;
         at += static_cast<std::uint64_t>(done);
@@ -315,26 +318,15 @@ template <class Call>
 
 enum class lock_result { taken, held_by_another, failed };
 
-/// A region of a file in the form that the system's calls for locks take.
-[[nodiscard]] inline ::flock64 lock_region(short type, std::uint64_t offset,
-                                           std::uint64_t bytes = 1) noexcept {
-    ::flock64 region{};
-    region.l_type = type;
-    region.l_whence = SEEK_SET;
-    region.l_start = static_cast<off64_t>(offset);
-    region.l_len = static_cast<off64_t>(bytes);
-    return region;
-}
-
 /// Locks the byte at `offset` for the open file of `fd`, without waiting. The lock ends with the
 /// last descriptor and the last mapping of that open file, also those of a forked child. Files
 /// opened separately, in one process or several, exclude one another, unless all of them ask for a
 /// `shared` lock. Signal-safe.
 [[gnu::noinline, gnu::cold]] inline lock_result lock_byte(int fd, std::uint64_t offset,
                                                           bool shared = false) noexcept {
-    ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
+    large_files::file_lock region = large_files::lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
-    const int result = ::fcntl64(fd, F_OFD_SETLK, &region);
+    const int result = large_files::fcntl(fd, F_OFD_SETLK, &region);
     const int error = errno;
     errno = saved;
     if (result == 0) return lock_result::taken;
@@ -342,18 +334,18 @@ enum class lock_result { taken, held_by_another, failed };
 }
 
 inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
-    ::flock64 region = lock_region(F_UNLCK, offset);
+    large_files::file_lock region = large_files::lock_region(F_UNLCK, offset);
     const int saved = errno;
-    static_cast<void>(::fcntl64(fd, F_OFD_SETLK, &region));
+    static_cast<void>(large_files::fcntl(fd, F_OFD_SETLK, &region));
     errno = saved;
 }
 
 /// True if another open file has locked one of the bytes, or if that is unknown. Signal-safe.
 [[nodiscard, gnu::noinline, gnu::cold]] inline bool byte_is_locked(
     int fd, std::uint64_t offset, std::uint64_t bytes = 1) noexcept {
-    ::flock64 region = lock_region(F_WRLCK, offset, bytes);
+    large_files::file_lock region = large_files::lock_region(F_WRLCK, offset, bytes);
     const int saved = errno;
-    const int result = ::fcntl64(fd, F_OFD_GETLK, &region);
+    const int result = large_files::fcntl(fd, F_OFD_GETLK, &region);
     errno = saved;
     return result != 0 || region.l_type != F_UNLCK;
 }

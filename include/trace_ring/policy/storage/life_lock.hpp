@@ -25,6 +25,7 @@
 #include <new>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 
 namespace trace_ring::inline v1::storage {
@@ -39,10 +40,11 @@ namespace trace_ring::inline v1::storage {
     std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);  // no allocation for %d
     file_descriptor again(::open(link, flags));
     if (!again && name != nullptr) again.reset(::open(name, flags | O_NOFOLLOW));
-    struct ::stat64 here {};
-    struct ::stat64 there {};
-    const bool same = again && ::fstat64(fd, &here) == 0 && ::fstat64(again.get(), &there) == 0 &&
-                      here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    large_files::file_status here{};
+    large_files::file_status there{};
+    const bool same = again && large_files::fstat(fd, &here) == 0 &&
+                      large_files::fstat(again.get(), &there) == 0 && here.st_dev == there.st_dev &&
+                      here.st_ino == there.st_ino;
     if (!same) again.reset();
     errno = saved;
     return again;
@@ -90,7 +92,8 @@ private:
         if (memory == MAP_FAILED) return lock_result::failed;
         owner_ = ::new (memory) atomic<std::uint32_t>(static_cast<std::uint32_t>(::getpid()));
         auto* const second = static_cast<std::byte*>(memory) + page;
-        if (::mmap64(second, page, PROT_NONE, MAP_SHARED | MAP_FIXED, own.get(), 0) == MAP_FAILED)
+        if (large_files::mmap(second, page, PROT_NONE, MAP_SHARED | MAP_FIXED, own.get(), 0) ==
+            MAP_FAILED)
             return lock_result::failed;
 #if defined(MADV_WIPEONFORK)
         static_cast<void>(::madvise(memory, page, MADV_WIPEONFORK));

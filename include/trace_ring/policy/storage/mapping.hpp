@@ -17,6 +17,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/file.hpp>  // IWYU pragma: export
 #include <trace_ring/setup_error.hpp>
 
@@ -80,8 +81,8 @@ public:
         if (fd < 0) return map(-1, inner + slack, shared_memory);
         mapping made = addresses(-1, inner + slack, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (!made) return made;
-        if (::mmap64(made.base_, as_size(bytes), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-            MAP_FAILED) {
+        if (large_files::mmap(made.base_, as_size(bytes), PROT_NONE, MAP_SHARED | MAP_FIXED, fd,
+                              0) == MAP_FAILED) {
             made.give_up();
             return made;
         }
@@ -184,7 +185,7 @@ private:
             errno = ENOMEM;
             return made;
         }
-        void* const base = ::mmap64(nullptr, as_size(bytes), PROT_NONE, flags, fd, 0);
+        void* const base = large_files::mmap(nullptr, as_size(bytes), PROT_NONE, flags, fd, 0);
         if (base == MAP_FAILED) return made;
         made.base_ = base;
         made.bytes_ = as_size(bytes);

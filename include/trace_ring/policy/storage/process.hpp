@@ -18,6 +18,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <trace_ring/large_files.hpp>
+
 namespace trace_ring::inline v1::storage {
 
 /// Facts about a process from /proc/PID/task/PID/stat, the file of its first thread.
@@ -72,9 +74,9 @@ struct process_facts {
 /// The PID namespace of the calling process: its pids are valid only there. 0 if it is unknown.
 /// Signal-safe.
 [[nodiscard, gnu::noinline]] inline std::uint32_t pid_namespace() noexcept {
-    struct ::stat64 status {};
+    large_files::file_status status{};
     const int saved = errno;
-    const bool known = ::stat64("/proc/self/ns/pid", &status) == 0;
+    const bool known = large_files::stat("/proc/self/ns/pid", &status) == 0;
     errno = saved;
     return known ? static_cast<std::uint32_t>(status.st_ino) : 0;
 }

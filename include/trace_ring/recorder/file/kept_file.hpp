@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <trace_ring/c_string.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -30,8 +31,8 @@ public:
     /// Keeps `fd`, at a high number: out of the way of programs that count on small numbers or
     /// close all of them. Throws setup_error.
     [[gnu::noinline, gnu::cold]] void keep(file_descriptor fd, const char* subject) {
-        struct ::stat64 status {};
-        if (::fstat64(fd.get(), &status) != 0)
+        large_files::file_status status{};
+        if (large_files::fstat(fd.get(), &status) != 0)
             fail_setup(subject, "cannot examine the file", errno);
         const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 500);
         if (high >= 0) fd.reset(high);
@@ -52,8 +53,9 @@ public:
 
     /// Whether this name leads to the file.
     [[nodiscard, gnu::cold]] bool is_named(const char* path) const noexcept {
-        struct ::stat64 status {};
-        return ::stat64(path, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+        large_files::file_status status{};
+        return large_files::stat(path, &status) == 0 && status.st_dev == device_ &&
+               status.st_ino == inode_;
     }
     /// Closes it, and then calls `what(name, descriptor, device, inode)` if it was given a name,
     /// which may be another file's by now. The descriptor is a new one, without the locks that a
@@ -68,8 +70,9 @@ public:
             std::snprintf(again, sizeof again, "/proc/self/fd/%d", fd_.get());
             fd.reset(::open(again, O_RDWR | O_CLOEXEC | O_NONBLOCK));
             // Nobody can open a file without a name any more, but many may have it mapped.
-            struct stat64 status {};
-            if (fd && (::fstat64(fd.get(), &status) != 0 || status.st_nlink == 0)) fd.reset();
+            large_files::file_status status{};
+            if (fd && (large_files::fstat(fd.get(), &status) != 0 || status.st_nlink == 0))
+                fd.reset();
         }
         errno = saved;
         reset();
@@ -110,8 +113,9 @@ private:
         return fd;
     }
     [[nodiscard, gnu::noinline]] bool is_it(int fd) const noexcept {
-        struct ::stat64 status {};
-        return ::fstat64(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+        large_files::file_status status{};
+        return large_files::fstat(fd, &status) == 0 && status.st_dev == device_ &&
+               status.st_ino == inode_;
     }
 
     file_descriptor fd_{};

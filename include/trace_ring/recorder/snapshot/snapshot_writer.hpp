@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/clock/snapshots.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
@@ -66,8 +67,8 @@ public:
         if (const int error = add_new_lanes()) return error;
         const std::uint64_t capacity_at = plan.ring + offsetof(layout::ring_state, capacity);
         if (const int error = write(capacity, capacity_at)) return error;
-        const auto size = static_cast<off64_t>(plan.bytes_for(capacity));
-        if (uninterrupted([&] { return ::ftruncate64(to_, size); }) != 0) return errno;
+        const auto size = static_cast<large_files::file_offset>(plan.bytes_for(capacity));
+        if (uninterrupted([&] { return large_files::ftruncate(to_, size); }) != 0) return errno;
         return write(layout::file_magic, 0);  // last: until then it is no trace file
     }
 
@@ -143,9 +144,9 @@ private:
     /// Reads back the header of a sub-buffer as it was copied. 0 or the error.
     [[nodiscard, gnu::cold]] int copied_header(std::uint64_t slot, std::uint64_t (&words)[8],
                                                sub_buffer_copy& out) noexcept {
-        const auto at = static_cast<off64_t>(memory_.plan().bytes_for(slot));
+        const auto at = static_cast<large_files::file_offset>(memory_.plan().bytes_for(slot));
         for (std::uint64_t& word : words) word = 0;  // behind the end of the copy there is nothing
-        if (uninterrupted([&] { return ::pread64(to_, words, sizeof words, at); }) < 0)
+        if (uninterrupted([&] { return large_files::pread(to_, words, sizeof words, at); }) < 0)
             return errno;
         out.tell(words, static_cast<std::uint32_t>(words[6]));
         return 0;
@@ -193,8 +194,10 @@ private:
                 std::uint32_t number = 0;
                 std::uint32_t state = 0;
             } copied;
-            const ssize_t got = uninterrupted(
-                [&] { return ::pread64(to_, &copied, sizeof copied, static_cast<off64_t>(at)); });
+            const ssize_t got = uninterrupted([&] {
+                return large_files::pread(to_, &copied, sizeof copied,
+                                          static_cast<large_files::file_offset>(at));
+            });
             if (got < 0) return errno;
             constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
             // relaxed: after what was copied, of which some may be that lane's already

@@ -41,6 +41,7 @@
 
 #include <trace_ring/bounds.hpp>
 #include <trace_ring/format/view.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
@@ -57,8 +58,8 @@ namespace trace_ring::inline v1::impl {
     const std::uint32_t space = storage::pid_namespace();
     for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
         layout::process_entry entry{};
-        const auto at = static_cast<off64_t>(plan.process_at(slot));
-        if (::pread64(fd, static_cast<void*>(&entry), sizeof entry, at) !=
+        const auto at = static_cast<large_files::file_offset>(plan.process_at(slot));
+        if (large_files::pread(fd, static_cast<void*>(&entry), sizeof entry, at) !=
             static_cast<ssize_t>(sizeof entry)) {
             return false;
         }
@@ -114,8 +115,8 @@ private:
 /// Whether the file has its sizes from before it was trimmed in its header.
 [[nodiscard, gnu::cold]] inline bool is_trimmed(int fd) noexcept {
     std::uint32_t lanes = 0;
-    constexpr off64_t at = offsetof(layout::file_header, whole_lane_count);
-    return ::pread64(fd, &lanes, sizeof lanes, at) == sizeof lanes && lanes != 0;
+    constexpr large_files::file_offset at = offsetof(layout::file_header, whole_lane_count);
+    return large_files::pread(fd, &lanes, sizeof lanes, at) == sizeof lanes && lanes != 0;
 }
 
 class trimmer {
@@ -123,7 +124,7 @@ public:
     /// Trims the file of that name, which is open as `fd` and `status` describes. Nothing happens
     /// if another process has it, or it is as short as it can be. 0 or the error.
     [[nodiscard, gnu::cold]] static int trim(const char* name, int fd,
-                                             const struct ::stat64& status) noexcept {
+                                             const large_files::file_status& status) noexcept {
         const auto bytes = static_cast<std::uint64_t>(status.st_size);
         if (bytes < layout::format_page_bytes) return EINVAL;
         layout::plan plan;
@@ -162,20 +163,22 @@ public:
                 storage::write_at(fd, &used.sub_buffers, sizeof used.sub_buffers, at)) {
             return error;
         }
-        return ::ftruncate64(fd, static_cast<off64_t>(cut)) == 0 ? 0 : errno;
+        return large_files::ftruncate(fd, static_cast<large_files::file_offset>(cut)) == 0 ? 0
+                                                                                           : errno;
     }
 
 private:
     /// Replaces the file by a copy with short tables. 0 or the error: the file is as it was.
-    [[nodiscard, gnu::cold]] static int rewrite(const char* name, const struct ::stat64& status,
+    [[nodiscard, gnu::cold]] static int rewrite(const char* name,
+                                                const large_files::file_status& status,
                                                 const std::byte* from, const layout::plan& plan,
                                                 const layout::plan& fresh,
                                                 const used_parts& used) noexcept {
         // Other names of the file, and its owner, would be lost.
         if (status.st_nlink != 1 || status.st_uid != ::geteuid()) return EPERM;
         const auto is_it = [&] {
-            struct ::stat64 now {};
-            return ::lstat64(name, &now) == 0 && now.st_dev == status.st_dev &&
+            large_files::file_status now{};
+            return large_files::lstat(name, &now) == 0 && now.st_dev == status.st_dev &&
                    now.st_ino == status.st_ino;
         };
         if (!is_it()) return ENOENT;
@@ -210,9 +213,10 @@ private:
 [[gnu::cold, gnu::noinline]] inline int trim_file(const char* name, int fd, dev_t device,
                                                   ino64_t inode) noexcept {
     const int saved = errno;
-    struct ::stat64 status {};
+    large_files::file_status status{};
     const auto is_it = [&](int open) {
-        return ::fstat64(open, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+        return large_files::fstat(open, &status) == 0 && status.st_dev == device &&
+               status.st_ino == inode;
     };
     file_descriptor named;
     if (!is_it(fd)) {
@@ -262,7 +266,8 @@ private:
     }
     // A process that was killed here may have left something behind the end.
     const std::uint64_t end = plan.bytes_for(used);
-    if (::ftruncate64(fd, static_cast<off64_t>(end)) != 0) return {errno, "cannot be made whole"};
+    if (large_files::ftruncate(fd, static_cast<large_files::file_offset>(end)) != 0)
+        return {errno, "cannot be made whole"};
     const bool has_tables =
         whole.sub_buffer_limit == plan.sub_buffer_limit &&
         whole.process_count == plan.process_count && whole.gate_count == plan.gate_count &&
@@ -282,7 +287,7 @@ private:
     }
     if (error == 0) error = copy.header({}, 0);
     if (error == 0) return {};
-    static_cast<void>(::ftruncate64(fd, static_cast<off64_t>(end)));
+    static_cast<void>(large_files::ftruncate(fd, static_cast<large_files::file_offset>(end)));
     return storage::not_allocated(error, length, " that it had before it was trimmed");
 }
 
@@ -291,12 +296,13 @@ private:
 [[nodiscard, gnu::cold]] inline file_descriptor open_to_map(const std::string& file) {
     for (int i = 0;; ++i) {
         file_descriptor fd = storage::open_file(file);
-        struct ::stat64 own {};
-        struct ::stat64 named {};
+        large_files::file_status own{};
+        large_files::file_status named{};
         bool busy = storage::lock_byte(fd.get(), layout::map_lock_offset, true) ==
                         storage::lock_result::held_by_another ||
-                    ::fstat64(fd.get(), &own) != 0 || ::stat64(file.c_str(), &named) != 0 ||
-                    own.st_dev != named.st_dev || own.st_ino != named.st_ino;
+                    large_files::fstat(fd.get(), &own) != 0 ||
+                    large_files::stat(file.c_str(), &named) != 0 || own.st_dev != named.st_dev ||
+                    own.st_ino != named.st_ino;
         if (!busy && !is_trimmed(fd.get())) return fd;
         if (!busy) fail_setup(file, make_whole(fd.get(), 0, busy));
         if (busy && i == 1000) fail_setup(file, "is being replaced", EBUSY);
@@ -315,8 +321,9 @@ namespace trace_ring::inline v1 {
 /// trims its own when it ends. False if a process records into it or maps it. Throws setup_error.
 inline bool trim(const std::string& file) {
     const file_descriptor fd = storage::open_file(file);
-    struct ::stat64 status {};
-    if (::fstat64(fd.get(), &status) != 0) fail_setup(file, "cannot examine the file", errno);
+    large_files::file_status status{};
+    if (large_files::fstat(fd.get(), &status) != 0)
+        fail_setup(file, "cannot examine the file", errno);
     const int error = impl::trimmer::trim(file.c_str(), fd.get(), status);
     if (error == EINVAL) fail_setup(file, "not a trace file, or a damaged one", error);
     if (error != 0 && error != EBUSY) fail_setup(file, "cannot be trimmed", error);

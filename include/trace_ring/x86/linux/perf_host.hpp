@@ -9,7 +9,6 @@
 #include <trace_ring/x86/enabled.hpp>
 
 #include <linux/perf_event.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,7 +86,7 @@ struct perf_host {
     };
     /// ioctl(2): PERF_EVENT_IOC_ENABLE and PERF_EVENT_IOC_DISABLE.
     std::function<int(int fd, unsigned long request)> control = [](int fd, unsigned long request) {
-        return ::ioctl(fd, request, 0);
+        return static_cast<int>(::syscall(SYS_ioctl, fd, request, 0));
     };
 
     /// A file's text; empty if there is no such file.

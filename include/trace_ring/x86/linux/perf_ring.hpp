@@ -26,6 +26,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 
 namespace trace_ring::inline v1::x86 {
@@ -37,8 +38,9 @@ public:
     /// Throws setup_error with `name`, and mmap's error.
     perf_mapping(const std::string& name, int fd, std::uint64_t offset, std::size_t bytes,
                  bool writable) {
-        void* const at = ::mmap64(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                                  MAP_SHARED, fd, static_cast<off64_t>(offset));
+        void* const at =
+            large_files::mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                              MAP_SHARED, fd, static_cast<large_files::file_offset>(offset));
         if (at == MAP_FAILED) {
             throw setup_error(name, "cannot map " + std::to_string(bytes) + " bytes", errno);
         }

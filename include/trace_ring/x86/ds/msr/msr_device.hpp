@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <string>
 
+#include <trace_ring/large_files.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/x86/ds/hardware/msr_access.hpp>
 
@@ -40,7 +41,7 @@ public:
     [[nodiscard]] msr_value read(std::uint32_t number) const noexcept {
         const int saved = errno;
         msr_value out;
-        const auto done = ::pread64(file_.get(), &out.value, sizeof out.value, number);
+        const auto done = large_files::pread(file_.get(), &out.value, sizeof out.value, number);
         if (done != sizeof out.value) out = {0, fault_of(done < 0 ? errno : 0)};
         errno = saved;
         return out;
@@ -48,7 +49,7 @@ public:
     /// One system call.
     [[nodiscard]] msr_fault write(std::uint32_t number, std::uint64_t value) const noexcept {
         const int saved = errno;
-        const auto done = ::pwrite64(file_.get(), &value, sizeof value, number);
+        const auto done = large_files::pwrite(file_.get(), &value, sizeof value, number);
         const msr_fault out =
             done == sizeof value ? msr_fault::none : fault_of(done < 0 ? errno : 0);
         errno = saved;
