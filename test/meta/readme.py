@@ -19,12 +19,16 @@ word in capitals stands for something of the reader's (FILE). The programs of a 
 commands are run in one folder, in their order, and then those in the text; the programs of BIN are on
 the PATH and in build/bin. What the first document leaves there, the others find, too.
 
+A block of `python` is a script, which may import examples/python. The first line of a block of `sql`
+is a comment with the command that has the rest as its --sql: `-- trace-reduce orders.trace`.
+
 What is not run is listed with the reason: a block by a comment before it,
 
     <!-- not run: it ends with Ctrl-C -->
 
 and a command in the text in NOT_RUN below. Blocks of other languages than these and UNTRIED are faults.
 """
+import functools
 import os
 import re
 import subprocess
@@ -38,6 +42,8 @@ from precompiled import first_includes, precompile  # noqa: E402
 WHOLE = "#include <trace_ring/trace_ring.hpp>"
 BLOCK = re.compile(r"(?:^<!-- ([^>]+?) -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UNTRIED = ("text", "clauses")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODULES = os.path.join(ROOT, "examples", "python")
 # What begins a command, in the text. An option alone is none, but with a quoted word it is the end
 # of one, whose program is missing.
 COMMAND = re.compile(r"(?:\w+=\S* )*(?:(?:\./|build/bin/|[\w./]+/)?(?:trace-\w+|heap-report|branch-trace|"
@@ -117,6 +123,10 @@ def blocks(text):
             continue
         if language in UNTRIED or kind == "fragment":
             continue
+        if language in ("python", "sql"):
+            if script := script_of(language, code):
+                found.append((line, "", [(script, [])]))
+            continue
         if language != "cpp":
             raise ValueError(f"line {line}: {language}: not a language of blocks")
         numbered = f'#line {line} "README"\n{code}'
@@ -132,6 +142,29 @@ def blocks(text):
             raise ValueError(f"line {line}: <!-- {kind} -->: not a kind of block")
     return [(line, code if not code or re.search(r"\bmain\s*\(", code) else code + "int main() {}\n",
              lines) for line, code, lines in found]
+
+
+def script_of(language, code):
+    """The command that runs a block of Python or SQL; nothing: it cannot run here."""
+    if language == "python":
+        python = python_with_pandas()
+        if not python:
+            print("a script is not run: there is no Python with pandas (Debian: python3-pandas)")
+        return python and f"{python} - <<'END_OF_BLOCK'\n{code}END_OF_BLOCK"
+    first, _, query = code.partition("\n")
+    if not first.startswith("-- trace-reduce "):
+        raise ValueError(f"{first}: no comment with the command of the query")
+    return f"{first[3:]} --sql \"$(cat <<'END_OF_BLOCK'\n{query}END_OF_BLOCK\n)\""
+
+
+@functools.cache
+def python_with_pandas():
+    """The Python of this machine that runs scripts of documents: one with pandas if there is one."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and subprocess.run([python, "-c", "import pandas"], check=False,
+                                                     capture_output=True).returncode == 0:
+            return python
+    return ""
 
 
 def commands(code, is_shell):
@@ -174,7 +207,10 @@ def try_command(command, printed, folder, programs):
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, text=True,
                               timeout=120, check=False, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "PATH": path})
+                              env={**os.environ, "PATH": path, "PYTHONPATH": MODULES,
+                                   "PYTHONDONTWRITEBYTECODE": "1",
+                                   "TRACE_RING_SQLITE":
+                                       os.path.join(programs, "trace_ring_sqlite.so")})
     except subprocess.TimeoutExpired:
         return f"{command}: takes more than 120 seconds"
     if done.returncode != 0:
@@ -242,8 +278,7 @@ def check(text, command, programs, folder, first=(), not_run=()):
 
 def not_run_in(path):
     """The commands in the text of that page that are not run."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return NOT_RUN.get(os.path.relpath(os.path.abspath(path), root), {})
+    return NOT_RUN.get(os.path.relpath(os.path.abspath(path), ROOT), {})
 
 
 def main(arguments):

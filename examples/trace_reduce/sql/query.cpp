@@ -146,7 +146,11 @@ private:
             out += value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
             return;
         }
-        exporter::impl::append_floating(out, value);
+        text_buffer text;
+        exporter::impl::append_floating(text, value);
+        out += text.view();
+        // A parser that knows integers makes a real of it.
+        if (text.view().find_first_of(".eE") == std::string_view::npos) out += ".0";
     }
 
     std::vector<std::string> names_;

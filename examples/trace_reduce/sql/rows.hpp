@@ -28,7 +28,7 @@ public:
     [[nodiscard]] virtual bool next() = 0;
     /// The value of a column in the current row.
     virtual void column(sqlite3_context* to, std::size_t which) = 0;
-    /// What identifies the row in each scan of the same state, whatever the scan's conditions are.
+    /// What identifies the row in each scan of the same state, under any conditions.
     /// Nothing: the scans of this table have no conditions, so the row's number does.
     [[nodiscard]] virtual std::optional<row_key> key() { return std::nullopt; }
 };

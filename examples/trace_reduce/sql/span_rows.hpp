@@ -127,7 +127,7 @@ public:
         }
     }
 
-    /// Its begin's place, or that of its end, where no other span begins.
+    /// The place of its begin, or of its end, where no other span begins.
     [[nodiscard]] std::optional<row_key> key() override {
         const row& now = done_.front();
         const auto known = (now.begin ? now.begin : now.end).view();

@@ -243,6 +243,33 @@ def check_directions(name, db, program, path, status):
                         f"SELECT time FROM records ORDER BY time{order} LIMIT {limit}")])
 
 
+def check_references(extension, program, path):
+    db = open_sqlite(extension, path)
+    wanted = []
+    for item in records(program, path):
+        if item["event"] in ("load", "store", "block", "enter", "exit"):
+            address, size, site, caller = (item["fields"].find(name) for name in
+                                           ("address", "size", "site", "caller"))
+            wanted.append((item["event"], item["time_ns"], item["lane"], item["position"],
+                           *(value and int(value, 16) for value in (address, site, caller)), size))
+    columns = "kind, time, lane, position, address, site, caller, size"
+    found = db.execute(f'SELECT {columns} FROM "references"').fetchall()
+    check_rows("references", wanted, found)
+    check("references: some", True, len(found) > 500)
+    check_rows("references backward", wanted[::-1], db.execute(
+        f'SELECT {columns} FROM "references" ORDER BY time DESC').fetchall())
+    for condition, meets in (
+            ("kind = 'load' OR address = 139715582365696", lambda row: row[0] == "load"
+             or row[4] == 139715582365696),
+            ("site >= 4198401 AND lane = 1", lambda row: row[5] >= 4198401),
+            ("size = 4 OR size = 8 OR kind = 'store'", lambda row: row[7] in (4, 8)),
+            ("address BETWEEN 139715582361608 AND 139715582361624 OR caller > 0",
+             lambda row: row[4] is not None and 139715582361608 <= row[4] <= 139715582361624
+             or (row[6] or 0) > 0)):
+        check(f"references: {condition}", sum(map(meets, wanted)), db.execute(
+            f'SELECT count(*) FROM "references" WHERE {condition}').fetchone()[0])
+
+
 def check_several(extension, program, folder):
     """Two files are merged by time, and join."""
     paths = [f"{folder}/service.trace", f"{folder}/random1.trace"]
@@ -318,6 +345,7 @@ def main(extension, program, export_samples, sql_samples):
             ("time >= 1700000000124456789", {"from": "+1ms"})]:
         count = check_choices("service", db, program, path, condition, where)
         check(f"{condition}: selects some", True, count > 0)
+    check_references(extension, program, f"{folder}/references.trace")
     check_several(extension, program, folder)
     finish()
 

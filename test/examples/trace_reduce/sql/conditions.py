@@ -99,7 +99,8 @@ class Maker:
 def check_table(db, name, table, count, seed):
     """Returns how many conditions selected some rows, but not all."""
     make = Maker(db, table, seed)
-    place = "file, lane, position" + (", name" if table in ("counters", "flows") else "")
+    place = "file, lane, position" + (", kind, address, site" if table == "references" else "")
+    place += (", name" if table in ("counters", "flows") else "")
     of = quoted(table)
     whole = len(db.execute(f"SELECT 1 FROM {of}").fetchall())
     useful = 0
@@ -152,7 +153,7 @@ def main(extension, export_samples, sql_samples, count="8", seed="1"):
               ("times", ["records", "tick", "work.spans", "spans"]),
               ("real", ["measured", "request", "request.spans", "counters", "flows"]),
               ("hostile", ["records"]), ("no_clock", ["tick"]),
-              ("lossy", ["spans", "outer1.spans"]), ("random2", ["records"])]
+              ("references", ["references", "records"]), ("lossy", ["spans", "outer1.spans"]), ("random2", ["records"])]
     conditions, useful = 0, 0
     for name, of in tables:
         db = open_sqlite(extension, f"./{name}.trace")

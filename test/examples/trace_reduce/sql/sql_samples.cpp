@@ -22,6 +22,8 @@
 #include <vector>
 
 #include <examples/trace_reduce/where/where_trace.hpp>
+#include <record/packing.hpp>
+#include <trace_ring/instrument/references.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 using namespace trace_ring_test;
@@ -254,6 +256,28 @@ file_builder lossy() {
     return b;
 }
 
+/// References in several records, many of them equal.
+void make_references(const std::string& file) {
+    using trace_ring::reference, trace_ring::reference_kind;
+    trace_ring::recorder recorder{{.file = file, .exists = trace_ring::if_exists::replace}};
+    constexpr std::uint64_t site = 0x401000, data = 0x7f1200000000;
+    for (std::uint32_t thread = 1; thread < 4; ++thread) {
+        std::vector<reference> all;
+        for (std::uint64_t i = 0; i < 60; ++i) {
+            all.push_back({site, site + i % 3, reference_kind::block, 0});
+            all.push_back({data + i % 5 * 8, site, reference_kind::load, 8});
+            all.push_back({data + 0x1000, site, reference_kind::store, 4});
+            if (i % 7 == 0) all.push_back({site, site + 9, reference_kind::enter, 0});
+            if (i % 7 == 1) all.push_back({site, site + 9, reference_kind::exit, 0});
+        }
+        const auto bytes = packed(all);
+        recorder.record<trace_ring::packed_references>(
+            thread, std::uint32_t{1}, std::uint32_t{0},
+            std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+        recorder.record<depth>(static_cast<int>(thread));
+    }
+}
+
 void grow(const std::string& file, std::uint64_t count) {
     trace_ring::recorder recorder{
         {.file = file, .size = 1 << 22, .exists = trace_ring::if_exists::replace}};
@@ -290,6 +314,7 @@ int main(int argc, char** argv) {
     const std::string folder = std::string(argv[1]) + '/';
     make_real(folder + "real.trace");
     collisions().save(folder + "collisions.trace");
+    make_references(folder + "references.trace");
     lossy().save(folder + "lossy.trace");
     edges().save(folder + "edges.trace");
     where_trace().file().save(folder + "where.trace");
