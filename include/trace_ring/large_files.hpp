@@ -8,7 +8,6 @@
 /// 32-bit program. In other C libraries for Linux, such as musl, off_t always has 64 bits.
 
 #include <fcntl.h>
-#include <sys/file.h>  // its function hides the struct of that name, always then
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,8 +21,8 @@ namespace trace_ring::inline v1::large_files {
 #if defined(__GLIBC__)
 using file_status = struct ::stat64;
 using file_offset = ::off64_t;
-using file_lock = struct ::flock64;
-using size_limit = struct ::rlimit64;
+using file_lock = ::flock64;
+using size_limit = ::rlimit64;
 inline constexpr int open_flag = O_LARGEFILE, lock_query = F_GETLK64;
 inline constexpr std::uint64_t unlimited = RLIM64_INFINITY;
 inline constexpr auto& stat = ::stat64;
@@ -42,7 +41,7 @@ inline constexpr auto& getrlimit = ::getrlimit64;
 using file_status = struct ::stat;
 using file_offset = ::off_t;
 using file_lock = struct ::flock;
-using size_limit = struct ::rlimit;
+using size_limit = ::rlimit;
 inline constexpr int open_flag = 0, lock_query = F_GETLK;
 inline constexpr std::uint64_t unlimited = RLIM_INFINITY;
 inline constexpr auto& stat = ::stat;

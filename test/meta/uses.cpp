@@ -180,7 +180,7 @@ struct trap_trace : tr::policies<tr::record::cptrap_record<>, tr::full::discard_
     processor cpu(memory, {.full = x86::when_full::drops});
     x86::branch_store<tr::record::lp64, processor, tr::storage::heap> store(
         cpu, x86::detect(cpu, cpu, x86::processor_mode::ia32e), {.records = 64});
-    memory.map({store.storage().data(), store.storage().size()});
+    memory.map({store.storage().data(), store.storage().data() + store.storage().size()});
     store.start();
     cpu.branch(0x1000, 0x2000);
     std::size_t branches = 0;

@@ -34,7 +34,7 @@ public:
     void time(sqlite3_context* to, const traced_file& in, std::uint64_t ticks);
     /// The same as 2026-11-22T13:00:03.250000000Z.
     void time_text(sqlite3_context* to, const traced_file& in, std::uint64_t ticks);
-    /// All fields as JSON; `results`: only those of a span's end, or else all others.
+    /// All fields as one JSON object; null if it has none.
     void fields(sqlite3_context* to, const reduce::record_view& record);
 
 private:

@@ -112,8 +112,7 @@ field_column column_of(const trace_set& in, std::string_view event, const field_
         if (info.values != nullptr) {
             out.has_names = true;
         } else if (info.form != field_form::scalar || info.type == field_type::character) {
-            here =
-                info.type == field_type::character || info.form != field_form::scalar ? "TEXT" : "";
+            here = "TEXT";
         } else if (info.type == field_type::f32 || info.type == field_type::f64) {
             here = "REAL";
         } else {

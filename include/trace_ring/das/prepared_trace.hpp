@@ -42,6 +42,7 @@
 ///
 /// Source: System/370 Principles of Operation, GA22-7000-10, "DAS Tracing".
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 

@@ -11,7 +11,6 @@
 ///           | newest            | the clocks had not advanced evenly
 /// @endcode
 
-#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>

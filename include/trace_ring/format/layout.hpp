@@ -9,7 +9,6 @@
 /// README.md next to this header has the regions in their order, and what a reader needs of each. A
 /// reader checks each number before use (`check_layout`).
 
-#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -9,6 +9,7 @@
 
 #if __cplusplus >= 202002L
 
+#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/recorder/file/options.hpp>

@@ -21,7 +21,6 @@
 #if __cplusplus >= 202002L
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 #include <trace_ring/record/event.hpp>

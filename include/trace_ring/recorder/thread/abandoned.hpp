@@ -13,7 +13,6 @@
 #include <signal.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/recorder/site/registry.hpp>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include <trace_ring/reduce/cursor/lane_reader.hpp>

@@ -5,10 +5,8 @@
 /// @file
 /// Copies entries of a trace's dense index, 32 bytes for each sub-buffer.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include <trace_ring/reduce/tables.hpp>
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <trace_ring/record/event/names_shape.hpp>
 #include <trace_ring/record/field.hpp>

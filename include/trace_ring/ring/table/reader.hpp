@@ -15,7 +15,6 @@
 /// @endcode
 
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
