@@ -157,7 +157,7 @@ def check_joins(db, tables, count, seed):
         check(texts[1], wanted, found)
 
 
-def main(extension, export_samples, sql_samples, count="8", seed="1"):
+def main(extension, export_samples, sql_samples, count="6", seed="1"):
     if not can_load(extension):
         sys.exit(77)
     run(export_samples, ".")
