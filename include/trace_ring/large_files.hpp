@@ -44,20 +44,16 @@ using file_lock = struct ::flock;
 using size_limit = ::rlimit;
 inline constexpr int open_flag = 0, lock_query = F_GETLK;
 inline constexpr std::uint64_t unlimited = RLIM_INFINITY;
-inline constexpr auto& stat = ::stat;
-inline constexpr auto& fstat = ::fstat;
-inline constexpr auto& lstat = ::lstat;
-inline constexpr auto& lseek = ::lseek;
-inline constexpr auto& pread = ::pread;
-inline constexpr auto& preadv = ::preadv;
-inline constexpr auto& pwrite = ::pwrite;
-inline constexpr auto& ftruncate = ::ftruncate;
-inline constexpr auto& fallocate = ::fallocate;
-inline constexpr auto& mmap = ::mmap;
-inline constexpr auto& fcntl = ::fcntl;
-inline constexpr auto& getrlimit = ::getrlimit;
+using ::fallocate, ::fcntl, ::fstat, ::ftruncate, ::getrlimit, ::lseek, ::lstat, ::mmap, ::pread;
+using ::preadv, ::pwrite;
+inline constexpr auto& stat = ::stat;  // also the name of a struct
 #endif
 static_assert(sizeof(file_offset) == 8, "trace_ring needs file offsets of 64 bits");
+
+/// A place in a file, or a length, as the calls take it.
+[[nodiscard]] constexpr file_offset at(std::uint64_t place) noexcept {
+    return static_cast<file_offset>(place);
+}
 
 /// A region of a file in the form that the system's calls for locks take.
 [[nodiscard]] inline file_lock lock_region(short type, std::uint64_t offset,
@@ -65,8 +61,8 @@ static_assert(sizeof(file_offset) == 8, "trace_ring needs file offsets of 64 bit
     file_lock region{};
     region.l_type = type;
     region.l_whence = SEEK_SET;
-    region.l_start = static_cast<file_offset>(offset);
-    region.l_len = static_cast<file_offset>(bytes);
+    region.l_start = at(offset);
+    region.l_len = at(bytes);
     return region;
 }
 

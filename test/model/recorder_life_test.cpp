@@ -88,6 +88,10 @@ extern "C" ssize_t pwrite64(int fd, const void* from, size_t bytes, off64_t at) 
     return static_cast<ssize_t>(bytes);
 }
 extern "C" ssize_t pread64(int fd, void* into, size_t bytes, off64_t at) {
+    if (fd == mapped && bytes % 8 == 0) {
+        read_mapped(into, bytes, at);
+        return static_cast<ssize_t>(bytes);
+    }
     if (fd != paper) return ::syscall(SYS_pread64, fd, into, bytes, at);
     if (is_interrupted()) return -1;
     std::memcpy(into, written_on_paper.data() + at, bytes);
@@ -99,18 +103,13 @@ extern "C" int ftruncate64(int fd, off64_t bytes) noexcept {
     written_on_paper.resize(static_cast<std::size_t>(bytes));
     return 0;
 }
-extern "C" ssize_t pread(int fd, void* into, size_t bytes, off_t at) {
-    if (fd != mapped || bytes % 8 != 0) return ::syscall(SYS_pread64, fd, into, bytes, at);
-    read_mapped(into, bytes, at);
-    return static_cast<ssize_t>(bytes);
-}
-extern "C" ssize_t preadv(int fd, const iovec* rows, int count, off_t at) {
+extern "C" ssize_t preadv64(int fd, const iovec* rows, int count, off64_t at) {
     if (fd != mapped) return ::syscall(SYS_preadv, fd, rows, count, at, 0);
-    off_t end = at;
-    for (int i = 0; i < count; ++i) end += static_cast<off_t>(rows[i].iov_len);
-    off_t from = end;
+    off64_t end = at;
+    for (int i = 0; i < count; ++i) end += static_cast<off64_t>(rows[i].iov_len);
+    off64_t from = end;
     for (int i = count; i-- != 0;) {
-        from -= static_cast<off_t>(rows[i].iov_len);
+        from -= static_cast<off64_t>(rows[i].iov_len);
         read_mapped(rows[i].iov_base, rows[i].iov_len, from);
     }
     return end - at;

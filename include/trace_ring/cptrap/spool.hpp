@@ -239,15 +239,14 @@ private:
         }
         ssize_t written = 0;
         do {
-            written = large_files::pwrite(file_.get(), page.bytes().data(), bytes,
-                                          static_cast<large_files::file_offset>(at));
+            written =
+                large_files::pwrite(file_.get(), page.bytes().data(), bytes, large_files::at(at));
         } while (written < 0 && errno == EINTR);
         if (written != static_cast<ssize_t>(bytes)) {
             error_ = written < 0 ? errno : ENOSPC;
             // Remove the partly written spool record. If that fails, readers report it as torn.
             if (written > 0) {
-                static_cast<void>(large_files::ftruncate(
-                                      file_.get(), static_cast<large_files::file_offset>(at)) == 0);
+                static_cast<void>(large_files::ftruncate(file_.get(), large_files::at(at)) == 0);
             }
             return false;
         }
@@ -295,9 +294,8 @@ private:
     /// Moves the whole records of a torn last spool record to the current one.
     void mend(std::size_t torn) {
         std::array<std::byte, record::spool_record_bytes> bytes;
-        const ssize_t got = large_files::pread(
-            file_.get(), bytes.data(), torn,
-            static_cast<large_files::file_offset>(next_ * record::spool_record_bytes));
+        const ssize_t got = large_files::pread(file_.get(), bytes.data(), torn,
+                                               large_files::at(next_ * record::spool_record_bytes));
         if (got != static_cast<ssize_t>(torn))
             fail_setup(name_, "cannot read the last spool record", got < 0 ? errno : EIO);
         const std::span<const std::byte> there(bytes.data(), torn);

@@ -70,7 +70,7 @@ public:
     table_file(std::string path, const options& how) : path_(std::move(path)) {
         const file_descriptor fd = storage::create_file(path_);
         const std::uint64_t bytes = open_references_table::bytes_for(how.places + 1);
-        if (large_files::ftruncate(fd.get(), static_cast<large_files::file_offset>(bytes)) != 0) {
+        if (large_files::ftruncate(fd.get(), large_files::at(bytes)) != 0) {
             const int error = errno;
             ::unlink(path_.c_str());
             fail_setup(path_, "cannot be made as large as it has to be", error);

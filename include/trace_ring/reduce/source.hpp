@@ -152,9 +152,8 @@ public:
                                         std::span<const iovec> into) const noexcept {
         if (!reads_rows() || offset >> 62 != 0) return 0;
         for (;;) {
-            const ssize_t got =
-                large_files::preadv(*file_, into.data(), static_cast<int>(into.size()),
-                                    static_cast<large_files::file_offset>(offset));
+            const ssize_t got = large_files::preadv(
+                *file_, into.data(), static_cast<int>(into.size()), large_files::at(offset));
             if (got >= 0) return static_cast<std::size_t>(got);
             if (errno != EINTR) return 0;
         }
@@ -234,8 +233,7 @@ private:
     }
 
     [[nodiscard]] std::uint64_t next_data_in_file(std::uint64_t offset) const noexcept {
-        const std::int64_t at =
-            large_files::lseek(*file_, static_cast<large_files::file_offset>(offset), SEEK_DATA);
+        const std::int64_t at = large_files::lseek(*file_, large_files::at(offset), SEEK_DATA);
         if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
         return (std::max)(offset, static_cast<std::uint64_t>(at));
     }
@@ -257,9 +255,8 @@ private:
         if (offset >> 62 != 0) return 0;
         std::size_t done = 0;
         while (done < bytes) {
-            const ssize_t got =
-                large_files::pread(*file_, static_cast<std::byte*>(into) + done, bytes - done,
-                                   static_cast<large_files::file_offset>(offset + done));
+            const ssize_t got = large_files::pread(*file_, static_cast<std::byte*>(into) + done,
+                                                   bytes - done, large_files::at(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) break;  // the end, or bytes that the device cannot read
             done += static_cast<std::size_t>(got);

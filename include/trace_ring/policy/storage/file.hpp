@@ -261,8 +261,7 @@ namespace impl {
     const int saved = errno;
     int error = 0;
     do {
-        error = large_files::fallocate(fd, 0, static_cast<large_files::file_offset>(offset),
-                                       static_cast<large_files::file_offset>(bytes)) == 0
+        error = large_files::fallocate(fd, 0, large_files::at(offset), large_files::at(bytes)) == 0
                     ? 0
                     : errno;
     } while (error == EINTR);
@@ -305,9 +304,8 @@ template <class Call>
                                                             std::uint64_t at) noexcept {
     const auto* next = static_cast<const std::byte*>(from);
     while (bytes != 0) {
-        const ssize_t done = uninterrupted([&] {
-            return large_files::pwrite(fd, next, bytes, static_cast<large_files::file_offset>(at));
-        });
+        const ssize_t done = uninterrupted(
+            [&] { return large_files::pwrite(fd, next, bytes, large_files::at(at)); });
         if (done <= 0) return done < 0 ? errno : ENOSPC;
         next += done;
         at += static_cast<std::uint64_t>(done);

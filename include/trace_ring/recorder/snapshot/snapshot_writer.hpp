@@ -67,7 +67,7 @@ public:
         if (const int error = add_new_lanes()) return error;
         const std::uint64_t capacity_at = plan.ring + offsetof(layout::ring_state, capacity);
         if (const int error = write(capacity, capacity_at)) return error;
-        const auto size = static_cast<large_files::file_offset>(plan.bytes_for(capacity));
+        const auto size = large_files::at(plan.bytes_for(capacity));
         if (uninterrupted([&] { return large_files::ftruncate(to_, size); }) != 0) return errno;
         return write(layout::file_magic, 0);  // last: until then it is no trace file
     }
@@ -144,7 +144,7 @@ private:
     /// Reads back the header of a sub-buffer as it was copied. 0 or the error.
     [[nodiscard, gnu::cold]] int copied_header(std::uint64_t slot, std::uint64_t (&words)[8],
                                                sub_buffer_copy& out) noexcept {
-        const auto at = static_cast<large_files::file_offset>(memory_.plan().bytes_for(slot));
+        const auto at = large_files::at(memory_.plan().bytes_for(slot));
         for (std::uint64_t& word : words) word = 0;  // behind the end of the copy there is nothing
         if (uninterrupted([&] { return large_files::pread(to_, words, sizeof words, at); }) < 0)
             return errno;
@@ -195,8 +195,7 @@ private:
                 std::uint32_t state = 0;
             } copied;
             const ssize_t got = uninterrupted([&] {
-                return large_files::pread(to_, &copied, sizeof copied,
-                                          static_cast<large_files::file_offset>(at));
+                return large_files::pread(to_, &copied, sizeof copied, large_files::at(at));
             });
             if (got < 0) return errno;
             constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);

@@ -58,7 +58,7 @@ namespace trace_ring::inline v1::impl {
     const std::uint32_t space = storage::pid_namespace();
     for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
         layout::process_entry entry{};
-        const auto at = static_cast<large_files::file_offset>(plan.process_at(slot));
+        const auto at = large_files::at(plan.process_at(slot));
         if (large_files::pread(fd, static_cast<void*>(&entry), sizeof entry, at) !=
             static_cast<ssize_t>(sizeof entry)) {
             return false;
@@ -163,8 +163,7 @@ public:
                 storage::write_at(fd, &used.sub_buffers, sizeof used.sub_buffers, at)) {
             return error;
         }
-        return large_files::ftruncate(fd, static_cast<large_files::file_offset>(cut)) == 0 ? 0
-                                                                                           : errno;
+        return large_files::ftruncate(fd, large_files::at(cut)) == 0 ? 0 : errno;
     }
 
 private:
@@ -266,7 +265,7 @@ private:
     }
     // A process that was killed here may have left something behind the end.
     const std::uint64_t end = plan.bytes_for(used);
-    if (large_files::ftruncate(fd, static_cast<large_files::file_offset>(end)) != 0)
+    if (large_files::ftruncate(fd, large_files::at(end)) != 0)
         return {errno, "cannot be made whole"};
     const bool has_tables =
         whole.sub_buffer_limit == plan.sub_buffer_limit &&
@@ -287,7 +286,7 @@ private:
     }
     if (error == 0) error = copy.header({}, 0);
     if (error == 0) return {};
-    static_cast<void>(large_files::ftruncate(fd, static_cast<large_files::file_offset>(end)));
+    static_cast<void>(large_files::ftruncate(fd, large_files::at(end)));
     return storage::not_allocated(error, length, " that it had before it was trimmed");
 }
 

@@ -40,7 +40,7 @@ public:
                  bool writable) {
         void* const at =
             large_files::mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                              MAP_SHARED, fd, static_cast<large_files::file_offset>(offset));
+                              MAP_SHARED, fd, large_files::at(offset));
         if (at == MAP_FAILED) {
             throw setup_error(name, "cannot map " + std::to_string(bytes) + " bytes", errno);
         }
