@@ -79,14 +79,16 @@ def _extension():
     named = os.environ.get("TRACE_RING_SQLITE")
     if named:
         return named
-    places = ("lib/trace_ring", "lib/*/trace_ring", "lib64/trace_ring", "build/bin", "build/*/bin")
+    places = ("lib/trace_ring", "lib/*/trace_ring", "lib64/trace_ring", "tools/trace-ring",
+              "build/bin", "build/*/bin")
     return next(_candidates("trace_ring_sqlite.so", places), None)
 
 
 def _program():
     """The path of trace-reduce, or None."""
     named = os.environ.get("TRACE_REDUCE") or shutil.which("trace-reduce")
-    return named or next(_candidates("trace-reduce", ("bin", "build/bin", "build/*/bin")), None)
+    places = ("bin", "tools/trace-ring", "build/bin", "build/*/bin")
+    return named or next(_candidates("trace-reduce", places), None)
 
 
 def _distinct(names):

@@ -302,7 +302,7 @@ def main(extension, program, export_samples, sql_samples):
     run(sql_samples, folder)
     run(sql_samples, "killed", f"{folder}/shot.trace", status=-9)
     names = ["everything", "types", "named", "hostile", "times", "lines", "killed", "service",
-             "no_clock", "random1", "random2", "random3", "random4", "real", "collisions", "edges",
+             "no_clock", "random1", "random2", "real", "collisions", "edges",
              "where", "lossy", "shot"]
     for name in names:
         path, status = f"{folder}/{name}.trace", STATUS.get(name, 0)

@@ -140,7 +140,24 @@ def check_table(db, name, table, count, seed):
     return useful
 
 
-def main(extension, export_samples, sql_samples, count="8", seed="1"):
+def check_joins(db, tables, count, seed):
+    """Joins on any two columns: the inner table's records are looked up by the value."""
+    from_ = random.Random(seed)
+    columns = {table: Maker(db, table, seed).columns for table in tables}
+    for _ in range(count):
+        outer, inner = from_.choice(tables), from_.choice(tables)
+        key, column = (quoted(from_.choice(columns[table])) for table in (outer, inner))
+        on = f"y.{column} = x.key" + from_.choice(["", " OR y.lane = 1", " AND y.lane = x.lane",
+                                                   " AND y.position < 20"])
+        texts = [f"SELECT count(*), sum(x.lane * 1000 + x.position), sum(y.lane * 1000 + y.position) "
+                 f"FROM (SELECT {key} AS key, lane, position FROM {quoted(outer)} LIMIT 60) x "
+                 f"CROSS JOIN {quoted(inner)} y ON {condition}"
+                 for condition in (f"CASE WHEN {on} THEN 1 END", on)]
+        wanted, found = (db.execute(text).fetchone() for text in texts)
+        check(texts[1], wanted, found)
+
+
+def main(extension, export_samples, sql_samples, count="6", seed="1"):
     if not can_load(extension):
         sys.exit(77)
     run(export_samples, ".")
@@ -165,6 +182,7 @@ def main(extension, export_samples, sql_samples, count="8", seed="1"):
     for table in ("records", "edge", "order.sent", "every"):
         useful += check_table(db, "several", table, int(count), f"{seed} several {table}")
         conditions += int(count)
+    check_joins(db, ["edge", "order.sent", "every", "texts.some"], int(count) * 2, seed)
     print(f"{conditions} conditions, {useful} of them select some rows, but not all")
     check("enough conditions select something", True, useful * 5 > conditions)
     finish()
