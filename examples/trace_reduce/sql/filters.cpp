@@ -281,13 +281,20 @@ enum class content : std::uint8_t { none, number, text, names, other };
     return any.size() == 1 ? std::move(any[0]) : expression::join(form::any_of, std::move(any));
 }
 
-/// The events whose records a table has.
-[[nodiscard]] std::vector<std::string> events_of(const table_shape& of) {
-    if (!of.event.empty()) return {as_glob(of.event)};
-    if (of.kind != table_kind::references) return {};
+/// The events whose records are read for a table; none: all.
+[[nodiscard]] std::vector<std::string> events_of(const table_shape& of, const traced_file& in) {
     std::vector<std::string> all;
-    for (const auto& each : trace_ring::names_of<trace_ring::reference_kind>::list) {
-        all.emplace_back(each.name);
+    if (of.kind == table_kind::spans) {
+        // Also for the spans of one event: a span that ends passes those of others.
+        for (const auto& type : in.trace().event_types()) {
+            if (type.kind == trace_ring::event_kind::span) all.push_back(as_glob(type.name));
+        }
+    } else if (!of.event.empty()) {
+        all.push_back(as_glob(of.event));
+    } else if (of.kind == table_kind::references) {
+        for (const auto& each : trace_ring::names_of<trace_ring::reference_kind>::list) {
+            all.emplace_back(each.name);
+        }
     }
     return all;
 }
@@ -298,7 +305,7 @@ reduce::filter filter_for(const plan& how, const table_shape& of, traced_file& i
                           sqlite3_value** values, std::function<void()> look) {
     reduce::filter what;
     what.to = in.until();
-    if (!how.nesting) what.events = events_of(of);
+    what.events = events_of(of, in);
     std::vector<expression> conditions;
     for (std::size_t i = 0; i < how.terms.size(); ++i) {
         const term& one = how.terms[i];
@@ -337,7 +344,7 @@ reduce::filter filter_for(const plan& how, const table_shape& of, traced_file& i
                 break;
             }
             case cell::event:
-                if (!texts || !what.events.empty() || how.nesting) break;
+                if (!texts || !what.events.empty()) break;
                 for (auto* const each : given.all) {
                     const std::string text = text_of(each);
                     if (one.sign != SQLITE_INDEX_CONSTRAINT_GLOB) {

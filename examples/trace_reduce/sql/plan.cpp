@@ -42,9 +42,9 @@ namespace {
 [[nodiscard]] bool can_take(const table_shape& of, cell what, unsigned char sign) noexcept {
     const bool equal = sign == SQLITE_INDEX_CONSTRAINT_EQ;
     const bool glob = sign == SQLITE_INDEX_CONSTRAINT_GLOB;
-    // An end may be in another place than its begin.
-    if (!has_records(of.kind) && (what != cell::event || of.kind != table_kind::spans))
-        return false;
+    // An end may be in another place than its begin, and spans of other events decide which ends
+    // belong together.
+    if (!has_records(of.kind)) return false;
     switch (what) {
         case cell::time:
         case cell::since:
@@ -111,22 +111,6 @@ std::string plan::text(const table_shape& of) const {
     return out.empty() ? "all" : out;
 }
 
-namespace {
-
-/// Whether a query uses what other events' spans say of a span.
-[[nodiscard]] bool uses_nesting(const sqlite3_index_info& asked, const table_shape& of) noexcept {
-    for (std::size_t i = 0; i < of.columns.size(); ++i) {
-        const cell what = of.columns[i].what;
-        const bool nesting =
-            what == cell::level || what == cell::parent_lane || what == cell::parent_position;
-        // The last bit stands for all columns from there on.
-        if (nesting && (asked.colUsed >> std::min<std::size_t>(i, 63) & 1U) != 0) return true;
-    }
-    return false;
-}
-
-}  // namespace
-
 plan choose(sqlite3_index_info& asked, const table_shape& of, const trace_set& in) {
     plan made;
     double share = 1;       // of the records that SQLite sees
@@ -154,7 +138,6 @@ plan choose(sqlite3_index_info& asked, const table_shape& of, const trace_set& i
     made.only_count = asked.colUsed == 0 && one_row;
     // Columns 3 and 4 are the counts.
     if (of.kind == table_kind::events) made.counts = (asked.colUsed >> 3 & 3U) != 0;
-    if (of.kind == table_kind::spans) made.nesting = uses_nesting(asked, of);
     if (asked.nOrderBy == 1 && has_records(of.kind) && asked.aOrderBy[0].iColumn >= 0) {
         const cell by = of.columns[static_cast<std::size_t>(asked.aOrderBy[0].iColumn)].what;
         const auto& files = in.files();

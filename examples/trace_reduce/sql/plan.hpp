@@ -33,7 +33,6 @@ struct plan {
     bool ordered = false;     ///< SQLite does not sort: the times have to ascend, or descend
     bool only_count = false;  ///< no column is used
     bool counts = false;      ///< of events: their records are counted
-    bool nesting = false;     ///< of spans: those of other events are read, too
 
     friend bool operator==(const plan&, const plan&) = default;
 

@@ -327,7 +327,9 @@ private:
         check(sqlite3_prepare_v2(in_.get(), (call + ')').c_str(), -1, &made, nullptr));
         const statement one(made);
         for (std::size_t i = 0; i < files.size(); ++i) {
-            check(sqlite3_bind_text(made, static_cast<int>(i) + 1, files[i].c_str(), -1,
+            // The function takes "prefix=..." for something else.
+            const std::string name = (files[i].starts_with("prefix=") ? "./" : "") + files[i];
+            check(sqlite3_bind_text(made, static_cast<int>(i) + 1, name.c_str(), -1,
                                     SQLITE_TRANSIENT));
         }
         if (sqlite3_step(made) != SQLITE_ROW) check(SQLITE_ERROR);

@@ -170,7 +170,7 @@ def main(extension, export_samples, sql_samples, count="6", seed="1"):
               ("times", ["records", "tick", "work.spans", "spans"]),
               ("real", ["measured", "request", "request.spans", "counters", "flows"]),
               ("hostile", ["records"]), ("no_clock", ["tick"]),
-              ("references", ["references", "records"]), ("lossy", ["spans", "outer1.spans"]), ("random2", ["records"])]
+              ("references", ["references", "records"]), ("lossy", ["spans", "outer1.spans"]), ("random2", ["records", "spans", "event.3.spans"])]
     conditions, useful = 0, 0
     for name, of in tables:
         db = open_sqlite(extension, f"./{name}.trace")
