@@ -110,34 +110,48 @@ class _Extension:
 
     def __init__(self, files, path):
         self.db = sqlite3.connect(":memory:")
+        self.interrupt = None
         try:
             self.db.enable_load_extension(True)
             self.db.load_extension(path)
             self.db.enable_load_extension(False)
             # As trace-reduce: a mistyped name in double quotes is an error, not a text.
-            if hasattr(self.db, "setconfig"):
-                self.db.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)
+            self.db.execute("SELECT trace_ring_strict()").fetchall()
+            # So that Python handles signals during a query: Ctrl-C ends it.
+            self.db.set_progress_handler(self._look, 1000)
             marks = ",".join("?" * len(files))
             self.db.execute(f"SELECT trace_ring_open({marks})", files).fetchall()
         except sqlite3.Error as error:
             self.db.close()
             raise Error(str(error)) from None
 
+    def _look(self):
+        try:
+            for _ in range(8):  # a handler of Python's runs between its instructions
+                pass
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+            return 1
+        return 0
+
+    def _error(self, error):
+        interrupt, self.interrupt = self.interrupt, None
+        return interrupt or Error(str(error))
+
     def query(self, text):
         """The columns' names, and an iterator over the rows as tuples."""
         try:
             cursor = self.db.execute(text)
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise Error(str(error)) from None
+            raise self._error(error) from None
         names = _distinct([each[0] for each in cursor.description or ()])
         return names, self._rows(cursor)
 
-    @staticmethod
-    def _rows(cursor):
+    def _rows(self, cursor):
         try:
             yield from cursor
         except sqlite3.Error as error:
-            raise Error(str(error)) from None
+            raise self._error(error) from None
         finally:
             cursor.close()
 
@@ -149,11 +163,18 @@ class _Program:
     """trace-reduce --sql, once for each query. Its output is read while it runs."""
 
     def __init__(self, files, path):
-        self.files, self.path = files, path
+        # A name that begins with - would be an option.
+        self.files = ["./" + each if each.startswith("-") else each for each in files]
+        self.path = path
         for _ in self.query("SELECT 1 AS one")[1]:
             pass
 
     def query(self, text):
+        if self.path is None:
+            raise Error("the trace is closed")
+        ends = (at for at, c in enumerate(text) if c == ";" and sqlite3.complete_statement(text[:at + 1]))
+        if any(text[at + 1:].strip(" \t\r\n;") for at in ends):
+            raise Error("You can only execute one statement at a time.")
         lines = self._lines(text, "json")
         first = next(lines, None)
         if first is None:  # JSON does not name the columns of no rows
@@ -219,10 +240,12 @@ class _Program:
                     child.wait()
 
     def close(self):
-        pass
+        self.path = None
 
 
 def _engine(files, wanted):
+    if wanted not in (None, "extension", "program"):
+        raise Error(f"engine: 'extension' or 'program', not {wanted!r}")
     can_load = hasattr(sqlite3.Connection, "enable_load_extension")
     extension = _extension() if can_load and wanted != "program" else None
     if extension is not None:
@@ -269,8 +292,8 @@ def _series(pandas, values, is_date, declared):
                              dtype="float64")
     # SQLite's integers end at 2^63 - 1: larger ones are texts of their digits.
     if int in kinds and kinds == {int, str} and all(
-            not isinstance(value, str) or value.isdigit() for value in values) and all(
-            not isinstance(value, int) or value >= 0 for value in values):
+            not isinstance(value, str) or value.isdecimal() for value in values) and all(
+            value is None or 0 <= int(value) < 2**64 for value in values):
         return _integers(pandas, [None if value is None else int(value) for value in values],
                          "uint64")
     return pandas.Series(values, dtype="object")
@@ -282,7 +305,10 @@ class Trace:
     def __init__(self, files, engine=None, frames=None):
         if not files:
             raise Error("no file")
-        self.files = [os.fspath(each) for each in files]
+        try:
+            self.files = [os.fspath(each) for each in files]
+        except TypeError as error:
+            raise Error(f"open(FILE, ...): {error}") from None
         self._pandas = None
         if frames is not False:
             try:
@@ -370,7 +396,16 @@ class Trace:
         text = self._text(table, where, since, until, columns, limit, backward)
         declared = dict(self._columns(table))
         names, rows = self._engine.query(text)
-        return self._table(names, rows, DATES, declared)
+        own = self._own(table)
+        return self._table(names, rows, [each for each in DATES if each not in own], declared)
+
+    def _own(self, table):
+        """The columns that are an event's fields."""
+        of = table[:-len(".spans")] if table.endswith(".spans") else table
+        text = of.replace("'", "''")
+        return {name for name, in self._engine.query(
+            'SELECT "column" FROM fields WHERE event = '
+            f"""(SELECT event FROM events WHERE "table" = '{text}')""")[1]}
 
     def _columns(self, table):
         """Names and declared types of all columns."""
@@ -414,7 +449,10 @@ class Trace:
             nanoseconds = getattr(when, "nanosecond", 0)  # of pandas' timestamps
             past = when.astimezone(datetime.timezone.utc) - zero
             when = (past.days * 86400 + past.seconds) * 10**9 + past.microseconds * 1000 + nanoseconds
-        return f"time {sign} {int(when)}"
+        try:
+            return f"time {sign} {int(when)}"
+        except (TypeError, ValueError):
+            raise Error(f"since, until: {when!r} is no place in time") from None
 
     @staticmethod
     def _date(text):

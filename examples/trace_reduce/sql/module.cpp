@@ -123,6 +123,13 @@ struct table_arguments {
 }
 
 // --- Tables --------------------------------------------------------------------------------------
+/// A question that a join, or a subquery, asks again and again.
+struct lookup {
+    unsigned times = 0;
+    std::shared_ptr<const field_index> index;
+    bool too_large = false;
+};
+
 struct table : sqlite3_vtab {
     sqlite3* in = nullptr;
     std::shared_ptr<connection> shared;
@@ -156,21 +163,22 @@ struct cursor : sqlite3_vtab_cursor {
     bool ended = true;
     std::int64_t number = 0;
     std::optional<std::int64_t> row;  // this row's number, if SQLite has asked
-
-    // Of a join: the question that is asked again and again.
-    int asked = -1;
-    unsigned times = 0;
-    std::shared_ptr<const field_index> index;
-    bool too_large = false;
 };
 
 /// Throws `interrupted` if the query is to stop. SQLite itself looks only between rows.
 [[nodiscard]] std::function<void()> looks_at(table& of) {
-    return [in = of.in, shared = of.shared] {
+    return [in = of.in, shared = of.shared, looks = 0U]() mutable {
         if (shared->stop && shared->stop()) throw interrupted{};
-        // A statement that starts while the flag is set fails with it.
+        // A statement that starts while the flag is set fails with it. Now and then it is so long
+        // that a progress handler is called, which may set the flag.
+        constexpr unsigned often = 32;
+        const char* const text =
+            ++looks % often != 0
+                ? "SELECT 1"
+                : "WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n LIMIT 200) "
+                  "SELECT count(*) FROM n";
         sqlite3_stmt* probe = nullptr;
-        int rc = sqlite3_prepare_v2(in, "SELECT 1", -1, &probe, nullptr);
+        int rc = sqlite3_prepare_v2(in, text, -1, &probe, nullptr);
         if (rc == SQLITE_OK) rc = sqlite3_step(probe);
         sqlite3_finalize(probe);
         if (rc == SQLITE_INTERRUPT) throw interrupted{};
@@ -232,21 +240,19 @@ struct cursor : sqlite3_vtab_cursor {
     constexpr unsigned few = 3;
     table& of = at.from;
     const term* const by = lookup_of(of.shape, how);
-    if (at.asked != number) {
-        at.asked = number;
-        at.times = 0;
-        at.index.reset();
-        at.too_large = false;
-    }
-    if (by == nullptr || at.too_large || ++at.times <= few) return nullptr;
-    if (!at.index) {
-        at.index = field_index::of(
+    if (by == nullptr) return nullptr;
+    auto& kept = of.shared->kept(&of, number);
+    if (!kept) kept = std::make_shared<lookup>();
+    lookup& known = *std::static_pointer_cast<lookup>(kept);
+    if (known.too_large || ++known.times <= few) return nullptr;
+    if (!known.index) {
+        known.index = field_index::of(
             scan_all(of.shape, plan(), *of.traces, *of.shared, nullptr, looks_at(of)), of.shape,
             by->column);
-        at.too_large = !at.index;
-        if (at.too_large) return nullptr;
+        known.too_large = !known.index;
+        if (known.too_large) return nullptr;
     }
-    return std::make_unique<index_rows>(of.shape, at.index, values[by - how.terms.data()]);
+    return std::make_unique<index_rows>(of.shape, known.index, values[by - how.terms.data()]);
 }
 
 int connect(sqlite3* in, void* shared, int count, const char* const* words, sqlite3_vtab** out,
@@ -442,6 +448,15 @@ void open_all(sqlite3_context* to, int count, sqlite3_value** values) {
     sqlite3_free(problem);
 }
 
+/// trace_ring_strict(): from now on this connection does not take a mistyped name in double quotes
+/// for a text.
+void be_strict(sqlite3_context* to, int, sqlite3_value**) {
+    sqlite3* const in = sqlite3_context_db_handle(to);
+    int rc = sqlite3_db_config(in, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+    if (rc == SQLITE_OK) rc = sqlite3_db_config(in, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
+    if (rc != SQLITE_OK) sqlite3_result_error_code(to, rc);
+}
+
 }  // namespace
 
 int add_to(sqlite3* to, std::shared_ptr<connection> shared) {
@@ -449,6 +464,9 @@ int add_to(sqlite3* to, std::shared_ptr<connection> shared) {
     auto* const kept = new (std::nothrow) std::shared_ptr<connection>(shared);
     if (kept == nullptr) return SQLITE_NOMEM;
     int rc = sqlite3_create_module_v2(to, "trace_ring", &module, kept, drop);
+    if (rc != SQLITE_OK) return rc;
+    rc = sqlite3_create_function_v2(to, "trace_ring_strict", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+                                    nullptr, be_strict, nullptr, nullptr, nullptr);
     if (rc != SQLITE_OK) return rc;
     auto* const again = new (std::nothrow) std::shared_ptr<connection>(std::move(shared));
     if (again == nullptr) return SQLITE_NOMEM;

@@ -376,11 +376,16 @@ void query_traces(const job& on) {
     for (const auto& path : on.wanted.files) {
         options one = on.wanted;
         one.files = {path};
-        const opened_files opened = open_files(one, on.complain);
+        opened_files opened = open_files(one, on.complain);
         if (!opened.spools.empty()) {
             on.complain.system(path + ": a CPTRAP file, for which there are no tables (--sql)");
         }
-        if (!opened.traces.empty()) files.push_back(path);
+        try {
+            for (auto& each : opened.traces) (void)reduce::trace_file::of_source(std::move(each));
+            if (!opened.traces.empty()) files.push_back(path);
+        } catch (const trace_ring::format_error& error) {
+            on.complain.damage(error.file(), error.offset(), error.cause());
+        }
     }
     if (files.empty()) return;
     query all(on, files);

@@ -11,7 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -185,10 +185,16 @@ private:
         const auto& type = record.type();
         for (std::size_t i = 0; i < type.fields.size(); ++i) {
             const auto& field = type.fields[i];
-            if (flows_ ? !roles.is_flow(type, field) : !roles.is_counter(type, field)) continue;
+            // Each element of an array counts.
+            reduce::field_info one = field;
+            one.form = trace_ring::field_form::scalar;
+            if (flows_ ? !roles.is_flow(type, field) : !roles.is_counter(type, one)) continue;
+            const bool row = field.form != trace_ring::field_form::scalar;
             const auto value = record.field(i);
             for (std::size_t n = 0; n < value.size(); ++n) {
-                values_.emplace_back(field.name, value.at(n));
+                std::string name = field.name;
+                if (row && !flows_) name += '[' + std::to_string(n) + ']';
+                values_.emplace_back(std::move(name), value.at(n));
             }
         }
     }
@@ -196,7 +202,7 @@ private:
     const table_shape& of_;
     bool flows_;
     record_scan from_;
-    std::vector<std::pair<std::string_view, reduce::field_value>> values_;
+    std::vector<std::pair<std::string, reduce::field_value>> values_;
     std::size_t at_ = 0;
     record_cells cells_;
 };

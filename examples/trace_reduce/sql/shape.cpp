@@ -115,7 +115,8 @@ field_column column_of(const trace_set& in, std::string_view event, const field_
             here = "TEXT";
         } else if (info.type == field_type::f32 || info.type == field_type::f64) {
             here = "REAL";
-        } else {
+        } else if (info.type != field_type::u64 && info.type != field_type::address) {
+            // SQLite would make doubles of the texts of numbers from 2^63 on.
             here = "INTEGER";
         }
         if (!first && std::string_view(out.type) != here) here = "";
@@ -328,8 +329,7 @@ table_shape shape_of(const trace_set& in, table_kind kind, const std::string& ev
         case table_kind::flows:
             columns.add(first_columns);
             columns.add(cell::name, "name", "TEXT");
-            columns.add(cell::value, kind == table_kind::flows ? "flow" : "value",
-                        kind == table_kind::flows ? "INTEGER" : "");
+            columns.add(cell::value, kind == table_kind::flows ? "flow" : "value", "");
             columns.add(record_columns, {cell::event, cell::span, shown_file});
             break;
         case table_kind::references:
@@ -349,8 +349,8 @@ table_shape shape_of(const trace_set& in, table_kind kind, const std::string& ev
             if (!is_branch_trace(in)) throw missing("this is no branch trace");
             columns.add_listed({{"time", "INTEGER"},
                                 {"kind", "TEXT"},
-                                {"from", "INTEGER"},
-                                {"to", "INTEGER"},
+                                {"from", ""},
+                                {"to", ""},
                                 {"tid", "INTEGER"},
                                 {"pid", "INTEGER"},
                                 {"lane", "INTEGER"},
@@ -366,7 +366,7 @@ table_shape shape_of(const trace_set& in, table_kind kind, const std::string& ev
                                 {"lifetime", "INTEGER"},
                                 {"state", "TEXT"},
                                 {"function", "TEXT"},
-                                {"address", "INTEGER"},
+                                {"address", ""},
                                 {"size", "INTEGER"},
                                 {"tid", "INTEGER"},
                                 {"pid", "INTEGER"},

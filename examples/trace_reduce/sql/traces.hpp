@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/reduce/trace_file.hpp>
@@ -94,7 +95,13 @@ public:
     /// A cursor of a table of this set is opened, or closed. All that are open at the same time
     /// read the same state.
     void enter(trace_set& set);
-    void leave() noexcept { --cursors_; }
+    void leave() noexcept {
+        if (--cursors_ == 0) kept_.clear();
+    }
+    /// What a table keeps for one of its plans until no cursor is open any more.
+    [[nodiscard]] std::shared_ptr<void>& kept(const void* table, int plan) {
+        return kept_[{table, plan}];
+    }
 
     /// What is read reports damage here, if it is set.
     damage_report damaged;
@@ -105,6 +112,7 @@ private:
     std::map<std::vector<std::string>, std::weak_ptr<trace_set>> sets_;
     std::uint64_t cursors_ = 0;
     std::uint64_t queries_ = 0;
+    std::map<std::pair<const void*, int>, std::shared_ptr<void>> kept_;
 };
 
 }  // namespace trace_reduce::sql
