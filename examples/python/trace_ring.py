@@ -110,7 +110,6 @@ class _Extension:
 
     def __init__(self, files, path):
         self.db = sqlite3.connect(":memory:")
-        self.interrupt = None
         try:
             self.db.enable_load_extension(True)
             self.db.load_extension(path)
@@ -118,25 +117,17 @@ class _Extension:
             # As trace-reduce: a mistyped name in double quotes is an error, not a text.
             self.db.execute("SELECT trace_ring_strict()").fetchall()
             # So that Python handles signals during a query: Ctrl-C ends it.
-            self.db.set_progress_handler(self._look, 1000)
+            self.db.set_progress_handler(lambda: 0, 1000)
             marks = ",".join("?" * len(files))
             self.db.execute(f"SELECT trace_ring_open({marks})", files).fetchall()
         except sqlite3.Error as error:
             self.db.close()
             raise Error(str(error)) from None
 
-    def _look(self):
-        try:
-            for _ in range(8):  # a handler of Python's runs between its instructions
-                pass
-        except KeyboardInterrupt as interrupt:
-            self.interrupt = interrupt
-            return 1
-        return 0
-
-    def _error(self, error):
-        interrupt, self.interrupt = self.interrupt, None
-        return interrupt or Error(str(error))
+    @staticmethod
+    def _error(error):
+        # Only Ctrl-C interrupts: the exception ended SQLite's call of the progress handler.
+        return KeyboardInterrupt() if str(error) == "interrupted" else Error(str(error))
 
     def query(self, text):
         """The columns' names, and an iterator over the rows as tuples."""
