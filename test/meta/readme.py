@@ -77,8 +77,6 @@ NOT_RUN = {
             "test/consumer/parents runs it",
         "cmake --build build": "the presets' build is one",
         "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
-        'conan create conan -s compiler.cppstd=20 -o "&:tools=True" --build=missing':
-            "test/conan/run runs it",
         "g++ -std=c++20 $(pkg-config --cflags trace_ring) program.cpp": "test/consumer/run runs it",
     },
     "include/trace_ring/tutorial.md": {
