@@ -359,27 +359,27 @@ class Trace:
     @property
     def events(self):
         """The events, with the numbers of their records, which takes a reading of the trace."""
-        return self._select("events")
+        return self._list("events")
 
     @property
     def losses(self):
         """Lost records by cause, damage, and clocks that jumped."""
-        return self._select("losses")
+        return self._list("losses")
 
     @property
     def fields(self):
         """The fields of all events, with their types and units."""
-        return self._select("fields")
+        return self._list("fields")
 
     @property
     def threads(self):
         """The threads, each with its lane."""
-        return self._select("threads")
+        return self._list("threads")
 
     @property
     def processes(self):
         """The processes."""
-        return self._select("processes")
+        return self._list("processes")
 
     # --- Details ---
     def _select(self, table, where=None, since=None, until=None, columns=None, limit=None,
@@ -389,6 +389,11 @@ class Trace:
         names, rows = self._engine.query(text)
         own = self._own(table)
         return self._table(names, rows, [each for each in DATES if each not in own], declared)
+
+    def _list(self, table):
+        """The whole of a table that no event's fields are in."""
+        declared = dict(self._columns(table))
+        return self._table(*self._engine.query(f"SELECT * FROM {table}"), DATES, declared)
 
     def _own(self, table):
         """The columns that are an event's fields."""

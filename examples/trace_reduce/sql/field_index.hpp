@@ -22,6 +22,7 @@
 
 #include <trace_ring/exporter/json.hpp>
 
+#include "kept_record.hpp"
 #include "record_rows.hpp"
 #include "rows.hpp"
 
@@ -133,11 +134,7 @@ private:
     }
 
     void add(std::uint64_t key, const file_scan& from, const reduce::record_view& record) {
-        reduce::record_view::kind kind;
-        kind.lane = &record.lane();
-        kind.type = record.known() ? &record.type() : nullptr;
-        kind.high = record.time() & ~std::uint64_t{0xFFFFFFFF};
-        kind.latest = record.latest().value_or(~std::uint64_t{0});
+        const auto kind = kind_of_copy(record);
         const bool same = !kinds_.empty() && kinds_.back().kind.lane == kind.lane &&
                           kinds_.back().kind.type == kind.type &&
                           kinds_.back().kind.high == kind.high && !record.interval() &&
@@ -145,10 +142,7 @@ private:
         if (!same) kinds_.push_back({from.shared_file(), from.number(), kind});
         entries_.push_back({key, words_.size(), record.position(), record.offset(),
                             static_cast<std::uint32_t>(kinds_.size() - 1)});
-        // The header word lies before the payload.
-        const std::size_t at = words_.size();
-        words_.resize(at + record.bytes() / 8);
-        std::memcpy(words_.data() + at, record.payload().data() - 8, record.bytes());
+        append_words(words_, record);
     }
 
     std::vector<entry> entries_;

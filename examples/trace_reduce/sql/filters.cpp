@@ -299,7 +299,24 @@ enum class content : std::uint8_t { none, number, text, names, other };
     return all;
 }
 
+/// Makes a filter ask for a condition, if there is one, and call `look` after each MiB or so.
+void attend(reduce::filter& what, const traced_file& in, std::optional<expression> condition,
+            std::function<void()> look) {
+    what.condition = std::make_shared<where::attentive>(
+        in.trace().about(), std::move(condition),
+        [look = std::move(look), parts = 0U](std::size_t) mutable {
+            if (++parts % 256 == 0) look();
+        });
+}
+
 }  // namespace
+
+reduce::filter filter_for_all(const traced_file& in, std::function<void()> look) {
+    reduce::filter what;
+    what.to = in.until();
+    attend(what, in, std::nullopt, std::move(look));
+    return what;
+}
 
 reduce::filter filter_for(const plan& how, const table_shape& of, traced_file& in,
                           sqlite3_value** values, std::function<void()> look) {
@@ -363,10 +380,7 @@ reduce::filter filter_for(const plan& how, const table_shape& of, traced_file& i
     std::optional<expression> condition;
     if (conditions.size() == 1) condition = std::move(conditions[0]);
     if (conditions.size() > 1) condition = expression::join(form::all_of, std::move(conditions));
-    what.condition = std::make_shared<where::attentive>(
-        in.trace().about(), condition, [look = std::move(look), parts = 0U](std::size_t) mutable {
-            if (++parts % 256 == 0) look();
-        });
+    attend(what, in, std::move(condition), std::move(look));
     return what;
 }
 

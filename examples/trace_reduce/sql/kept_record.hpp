@@ -5,6 +5,7 @@
 /// @file
 /// A copy of a record, which is good for as long as its trace is open.
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -13,18 +14,32 @@
 
 namespace trace_reduce::sql {
 
+/// What a copy of a record has besides its words.
+[[nodiscard]] inline trace_ring::reduce::record_view::kind kind_of_copy(
+    const trace_ring::reduce::record_view& of) noexcept {
+    trace_ring::reduce::record_view::kind made;
+    made.lane = &of.lane();
+    made.type = of.known() ? &of.type() : nullptr;
+    made.high = of.time() & ~std::uint64_t{0xFFFFFFFF};
+    made.latest = of.latest().value_or(~std::uint64_t{0});
+    made.offset = of.offset();
+    return made;
+}
+/// Adds a record's words to others.
+inline void append_words(std::vector<std::uint64_t>& to,
+                         const trace_ring::reduce::record_view& of) {
+    const std::size_t at = to.size();
+    to.resize(at + of.bytes() / 8);
+    // The header word lies before the payload.
+    std::memcpy(to.data() + at, of.payload().data() - 8, of.bytes());
+}
+
 class kept_record {
 public:
     kept_record() = default;
     explicit kept_record(const trace_ring::reduce::record_view& of)
-        : words_(of.bytes() / 8), at_(of.position()) {
-        // The header word lies before the payload.
-        std::memcpy(words_.data(), of.payload().data() - 8, of.bytes());
-        kind_.lane = &of.lane();
-        kind_.type = of.known() ? &of.type() : nullptr;
-        kind_.high = of.time() & ~std::uint64_t{0xFFFFFFFF};
-        kind_.latest = of.latest().value_or(~std::uint64_t{0});
-        kind_.offset = of.offset();
+        : at_(of.position()), kind_(kind_of_copy(of)) {
+        append_words(words_, of);
     }
 
     [[nodiscard]] explicit operator bool() const noexcept { return !words_.empty(); }

@@ -15,7 +15,7 @@
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 
-#include "../where/select.hpp"
+#include "plan.hpp"
 #include "record_cells.hpp"
 
 namespace trace_reduce::sql {
@@ -33,17 +33,6 @@ using trace_ring::loss_cause;
 }
 [[nodiscard]] list_value date_if(const traced_file& in, std::uint64_t ticks) {
     return ticks == 0 ? list_value() : date(in, ticks);
-}
-
-/// Passes over everything, and looks now and then.
-[[nodiscard]] reduce::filter all_of(const traced_file& in, const std::function<void()>& look) {
-    reduce::filter what;
-    what.to = in.until();
-    what.condition = std::make_shared<where::attentive>(in.trace().about(), std::nullopt,
-                                                        [look, parts = 0U](std::size_t) mutable {
-                                                            if (++parts % 256 == 0) look();
-                                                        });
-    return what;
 }
 
 [[nodiscard]] const char* text_of(event_kind kind) noexcept {
@@ -77,7 +66,7 @@ using trace_ring::loss_cause;
     for (const auto& file : in.files()) {
         std::map<std::string, reduce::event_statistics> counted;
         if (count) {
-            const auto sum = file->trace().statistics(all_of(*file, look));
+            const auto sum = file->trace().statistics(filter_for_all(*file, look));
             for (const auto& each : sum.events) {
                 if (each.type == nullptr) continue;
                 auto& into = counted[each.type->name];
@@ -242,7 +231,7 @@ private:
             if (by_.damaged) by_.damaged(file().path(), damage.offset, damage.what);
             add("damage", std::string("damaged"), {}, {}, nullptr, {}, damage.offset, damage.what);
         }
-        cursor_.emplace(file().trace().forward(all_of(file(), look_)));
+        cursor_.emplace(file().trace().forward(filter_for_all(file(), look_)));
     }
     void add(const char* kind, list_value cause, list_value count,
              std::optional<std::uint64_t> ticks, const reduce::lane_info* lane, list_value at,

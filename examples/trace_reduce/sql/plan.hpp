@@ -40,13 +40,16 @@ struct plan {
     [[nodiscard]] std::string text(const table_shape& of) const;
 };
 
-/// Chooses from what a query asks of a table, and fills in the answer for SQLite, but for the
-/// plan's number.
+/// Chooses from what a query asks of a table, and fills in the answer for SQLite, except the plan's
+/// number.
 [[nodiscard]] plan choose(sqlite3_index_info& asked, const table_shape& of, const trace_set& in);
 
 /// What is to be read of one file for the values of the terms. `look` is called now and then while
 /// reading, and may throw.
 [[nodiscard]] reduce::filter filter_for(const plan& how, const table_shape& of, traced_file& in,
                                         sqlite3_value** values, std::function<void()> look);
+
+/// Everything that was there at the last look, with `look` as above.
+[[nodiscard]] reduce::filter filter_for_all(const traced_file& in, std::function<void()> look);
 
 }  // namespace trace_reduce::sql

@@ -27,6 +27,7 @@
 #include "kept_record.hpp"
 #include "plan.hpp"
 #include "record_cells.hpp"
+#include "record_rows.hpp"
 #include "rows.hpp"
 #include "shape.hpp"
 
@@ -118,8 +119,7 @@ public:
                 const auto& field = of_.fields[wanted.index];
                 if (field.result ? !now.end : !now.begin) return;
                 const auto record = field.result ? end : begin;
-                const std::size_t at = find_fields(record.type(), {&field, 1})[0];
-                const auto value = record.field(at);
+                const auto value = record.field(places_.place(record.type(), wanted.index));
                 return result_value(to, wanted.what == cell::field ? value : value.unnamed());
             }
             default:
@@ -255,6 +255,7 @@ private:
     std::unordered_map<std::uint64_t, std::vector<reduce::span_place>> around_;
     std::deque<row> done_;
     record_cells cells_;
+    row_cells places_{of_};
 };
 
 }  // namespace trace_reduce::sql
