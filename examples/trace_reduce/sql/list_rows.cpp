@@ -209,7 +209,10 @@ public:
             if (item == nullptr) {
                 cursor_.reset();
                 ++number_;
-            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                continue;
+            }
+            report_if_damaged(by_.damaged, file(), *item);
+            if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
                 take(*loss);
             } else if (const auto* jump = std::get_if<reduce::clock_jump>(item)) {
                 take(*jump);
@@ -254,7 +257,6 @@ private:
     }
     void take(const reduce::loss_item& loss) {
         const bool damaged = loss.cause == loss_cause::damaged;
-        if (damaged && by_.damaged) by_.damaged(file().path(), loss.offset, loss.what);
         const auto none = std::optional<std::uint64_t>();
         add(damaged ? "damage" : "loss", std::string(to_string(loss.cause)),
             loss.count == 0 ? list_value() : list_value(loss.count),
@@ -272,7 +274,6 @@ private:
     void take(const reduce::record_view& record) {
         if (record.fault().empty()) return;
         const bool damaged = reduce::is_damage(file().trace().about(), record);
-        if (damaged && by_.damaged) by_.damaged(file().path(), record.offset(), record.fault());
         add("record", damaged ? list_value(std::string("damaged")) : list_value(), {},
             record.time(), &record.lane(), record.position(), record.offset(),
             std::string(record.fault()));

@@ -18,7 +18,6 @@
 
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/statistics.hpp>
 
 #include "traces.hpp"
 
@@ -62,6 +61,7 @@ public:
 private:
     [[nodiscard, gnu::noinline]] bool next_run() {
         while (const reduce::item* const item = cursor_.next()) {
+            report_if_damaged(*damaged_, *of_, *item);
             if (const auto* record = std::get_if<reduce::record_view>(item)) {
                 record_ = record;
                 type_ = &record->type();
@@ -69,26 +69,17 @@ private:
                 at_ = more.begin();
                 left_ = more.size();
                 fresh_ = true;
-                if (*damaged_ && reduce::is_damage(of_->trace().about(), *record)) {
-                    (*damaged_)(of_->path(), record->offset(), record->fault());
-                }
                 return true;
             }
-            note(*item);
+            if (strict_) refuse_jump(*item);
         }
         return false;
     }
-    void note(const reduce::item& other) const {
-        if (const auto* loss = std::get_if<reduce::loss_item>(&other)) {
-            if (*damaged_ && loss->cause == trace_ring::loss_cause::damaged) {
-                (*damaged_)(of_->path(), loss->offset, loss->what);
-            }
-            return;
-        }
-        const auto& jump = std::get<reduce::clock_jump>(other);
-        if (!strict_ || jump.lane == nullptr) return;
+    void refuse_jump(const reduce::item& other) const {
+        const auto* jump = std::get_if<reduce::clock_jump>(&other);
+        if (jump == nullptr || jump->lane == nullptr) return;
         throw std::runtime_error(of_->path() + ": the time of lane " +
-                                 std::to_string(jump.lane->number) +
+                                 std::to_string(jump->lane->number) +
                                  " goes back, so reading does not sort by it: write "
                                  "ORDER BY +time");
     }

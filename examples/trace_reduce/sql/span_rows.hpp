@@ -22,7 +22,6 @@
 #include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
-#include <trace_ring/reduce/statistics.hpp>
 
 #include "kept_record.hpp"
 #include "plan.hpp"
@@ -152,17 +151,12 @@ private:
     };
 
     void take(const reduce::item& item) {
+        report_if_damaged(by_.damaged, file(), item);
         if (const auto* record = std::get_if<reduce::record_view>(&item)) {
-            if (by_.damaged && reduce::is_damage(file().trace().about(), *record)) {
-                by_.damaged(file().path(), record->offset(), record->fault());
-            }
             if (!record->known()) return;
             if (record->begins()) begin(*record);
             if (record->ends()) end(*record);
         } else if (const auto* loss = std::get_if<reduce::loss_item>(&item)) {
-            if (by_.damaged && loss->cause == trace_ring::loss_cause::damaged) {
-                by_.damaged(file().path(), loss->offset, loss->what);
-            }
             if (loss->lane != nullptr) gap(*loss->lane);
         } else if (const auto& jump = std::get<reduce::clock_jump>(item); jump.lane != nullptr) {
             gap(*jump.lane);

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include <trace_ring/instrument/reference_packing.hpp>
 #include <trace_ring/policy/clock/counter.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
+#include <trace_ring/reduce/statistics.hpp>
 
 #include "../core/core_traces.hpp"
 #include "../core/elf_core.hpp"
@@ -100,6 +102,17 @@ void trace_set::look() {
         } else {
             each->look();
         }
+    }
+}
+
+void report_if_damaged(const damage_report& to, const traced_file& in, const reduce::item& what) {
+    if (!to) return;
+    if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+        if (reduce::is_damage(in.trace().about(), *record)) {
+            to(in.path(), record->offset(), record->fault());
+        }
+    } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
+        if (loss->cause == trace_ring::loss_cause::damaged) to(in.path(), loss->offset, loss->what);
     }
 }
 

@@ -86,6 +86,9 @@ private:
 using damage_report =
     std::function<void(const std::string& file, std::uint64_t offset, std::string_view what)>;
 
+/// Reports an item that is damage, or a record that cannot be read because of damage.
+void report_if_damaged(const damage_report& to, const traced_file& in, const reduce::item& what);
+
 /// What the tables of one connection share.
 class connection {
 public:
