@@ -23,6 +23,7 @@
 #include <trace_ring/reduce/tables.hpp>
 
 #include "exporting/chrome.hpp"
+#include "exporting/clickhouse.hpp"
 #include "exporting/csv.hpp"
 #include "exporting/ctf.hpp"
 #include "exporting/perfetto.hpp"
@@ -186,6 +187,14 @@ private:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:
             return std::make_unique<one_format<html_writer>>(roles);
+        case output_format::clickhouse:
+            return std::make_unique<one_format<exporting::clickhouse_writer>>(
+                exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
+        case output_format::clickhouse_table:
+            return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
+                exporting::clickhouse_options{"", wanted.table,
+                                              *clickhouse::server_version::parse(wanted.server),
+                                              wanted.events});
         case output_format::print:
             throw std::runtime_error("--format print is for CPTRAP files");
     }
