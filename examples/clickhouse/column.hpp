@@ -62,6 +62,7 @@ public:
     column(std::string name, column_type type) : name_(std::move(name)), type_(std::move(type)) {}
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    void rename(std::string name) { name_ = std::move(name); }
     [[nodiscard]] const column_type& type() const noexcept { return type_; }
     /// No row was set.
     [[nodiscard]] bool is_default() const noexcept { return rows_ == 0; }

@@ -237,34 +237,27 @@ record_table::record_table() {
     by_name_.emplace("time", npos);  // the alias in the table
 }
 
-void record_table::has_column(const std::string& name, const std::string& type) {
-    if (by_name_.contains(name)) return;
-    // Only the name and the type as a text matter, until a field needs it.
-    foreign_.emplace(name, as_sent(type));
+std::string record_table::other_name(const std::string& name, const column_type& type) {
+    const std::string suffix = '_' + identifier(type.text());
+    return name.ends_with(suffix) ? name + '_' : name + suffix;
 }
 
-std::size_t record_table::column_for(const std::string& name, const column_type& type,
+std::size_t record_table::column_for(std::string name, const column_type& type,
                                      std::string comment) {
-    for (std::string wanted = name;;) {
-        if (const auto mine = by_name_.find(wanted); mine != by_name_.end()) {
-            if (mine->second == npos || mine->second < common_count) {
-                wanted += '_';
-                continue;
-            }
-            if (shapes_[mine->second].type == type) return mine->second;
-        } else {
-            const auto theirs = foreign_.find(wanted);
-            if (theirs == foreign_.end() || theirs->second == type.text()) {
-                const std::size_t number = shapes_.size();
-                by_name_.emplace(wanted, number);
-                shapes_.push_back({wanted, type, nullptr, std::move(comment)});
-                columns_.emplace_back(wanted, type);
-                if (theirs == foreign_.end()) undeclared_.push_back(number);
-                return number;
-            }
+    for (;;) {
+        const auto [at, is_new] = by_name_.emplace(name, shapes_.size());
+        if (is_new) {
+            shapes_.push_back({std::move(name), type, nullptr, std::move(comment)});
+            columns_.emplace_back(shapes_.back().name, type);
+            return at->second;
         }
-        const std::string suffix = '_' + identifier(type.text());
-        wanted = wanted.ends_with(suffix) ? wanted + '_' : name + suffix;
+        if (at->second < common_count || at->second == npos) {
+            name += '_';
+        } else if (shapes_[at->second].type == type) {
+            return at->second;
+        } else {
+            name = other_name(name, type);
+        }
     }
 }
 
@@ -278,7 +271,8 @@ std::vector<record_table::field_column> record_table::fields_of(const reduce::ev
         if (which > 1) name += '_' + std::to_string(which);
         std::string comment = type.name + '.' + field.shown_name();
         if (field.type == field_type::address) comment += " (address)";
-        made.push_back({column_for(name, type_of(field), std::move(comment)), i, field.flow});
+        made.push_back(
+            {column_for(std::move(name), type_of(field), std::move(comment)), i, field.flow});
     }
     return made;
 }
@@ -308,12 +302,26 @@ std::string record_table::create_statement(const std::string& table, server_vers
     return made;
 }
 
-std::vector<std::string> record_table::new_columns(const std::string& table,
-                                                   server_version server) {
+std::vector<std::string> record_table::missing(const std::map<std::string, std::string>& there,
+                                               const std::string& table, server_version server) {
     std::vector<std::string> made;
-    for (const std::size_t each : std::exchange(undeclared_, {})) {
-        made.push_back("ALTER TABLE " + table + " ADD COLUMN " +
-                       declaration(shapes_[each], server));
+    for (std::size_t i = declared_; i < shapes_.size(); ++i) {
+        shape& mine = shapes_[i];
+        auto theirs = there.find(mine.name);
+        while (theirs != there.end() && as_sent(theirs->second) != mine.type.text()) {
+            if (i < common_count) {
+                throw std::runtime_error(table + ": the column " + mine.name + " is " +
+                                         theirs->second + ", and has to be " + mine.type.text());
+            }
+            // Its old name stays taken: fields that would share it have the type, too.
+            mine.name = other_name(mine.name, mine.type);
+            by_name_.emplace(mine.name, i);
+            columns_[i].rename(mine.name);
+            theirs = there.find(mine.name);
+        }
+        if (theirs == there.end()) {
+            made.push_back("ALTER TABLE " + table + " ADD COLUMN " + declaration(mine, server));
+        }
     }
     return made;
 }
@@ -514,16 +522,6 @@ void record_table::set(const source& its, const reduce::clock_jump& jump) {
     } else {
         put(step_ns, jump.step);
     }
-}
-
-std::string record_table::used_columns() const {
-    std::string made;
-    for (const column& each : columns_) {
-        if (each.is_default()) continue;
-        if (!made.empty()) made += ", ";
-        made += quoted_name(each.name());
-    }
-    return made;
 }
 
 void record_table::write_block(text_buffer& out, bool all) {

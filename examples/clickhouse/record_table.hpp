@@ -45,7 +45,7 @@ struct server_version {
     /// Text that begins with MAJOR.MINOR; nothing if it does not.
     [[nodiscard]] static std::optional<server_version> parse(std::string_view text);
     /// LowCardinality, codecs, DateTime64 and data-skipping indexes: of no use before, or missing.
-    [[nodiscard]] bool is_current() const noexcept { return major >= 21; }
+    [[nodiscard]] bool is_current() const noexcept { return major >= 23; }
 };
 
 /// What all rows of one trace have in common.
@@ -125,19 +125,21 @@ public:
     [[nodiscard]] static std::span<const shape> common_columns();
     /// All columns: the common ones, then those of fields.
     [[nodiscard]] const std::deque<shape>& shapes() const noexcept { return shapes_; }
-    /// A column that the server's table has in addition to the common ones, before any `enter`:
-    /// fields of the name and type use it. The type as the server writes it.
-    void has_column(const std::string& name, const std::string& type);
     /// Makes columns for the fields of an event's type, if they are not there.
     void enter(const reduce::event_type& type) { (void)fields_of(type); }
     /// CREATE TABLE IF NOT EXISTS with all columns, and the ordering, partitions and codecs that
     /// suit traces.
     [[nodiscard]] std::string create_statement(const std::string& table,
                                                server_version server) const;
-    /// ALTER TABLE ... ADD COLUMN for each column that was made by `enter` or `add` and not said
-    /// before. Empty: none.
-    [[nodiscard]] std::vector<std::string> new_columns(const std::string& table,
-                                                       server_version server);
+    /// Whether there are columns of which no call of `missing` knows that the server has them.
+    [[nodiscard]] bool has_undeclared() const noexcept { return declared_ < shapes_.size(); }
+    /// The statements that add the columns which the server's table lacks. `there`: the names and
+    /// types of its columns. A field's column that has another type there gets another name.
+    /// Throws std::runtime_error if a common column has another type.
+    [[nodiscard]] std::vector<std::string> missing(const std::map<std::string, std::string>& there,
+                                                   const std::string& table, server_version server);
+    /// The server has all columns.
+    void set_declared() noexcept { declared_ = shapes_.size(); }
 
     /// Adds a trace whose items become rows; `in` must outlive this, or what is added of it.
     [[nodiscard]] std::size_t add_trace(const reduce::tables& in, trace_identity whose);
@@ -149,8 +151,6 @@ public:
     [[nodiscard]] std::size_t bytes() const noexcept;
     /// The day that the row of this item is in, as the table is partitioned.
     [[nodiscard]] std::int64_t day_of(std::size_t from, const reduce::item& what) const;
-    /// The names of the columns that some row has set, quoted, with commas.
-    [[nodiscard]] std::string used_columns() const;
     /// Writes the rows as one block and removes them. `all`: with columns that no row has set.
     void write_block(text_buffer& out, bool all);
 
@@ -177,7 +177,9 @@ private:
                                               std::string_view& is);
     const event_columns& columns_of(source& its, const reduce::event_type& type);
     std::vector<field_column> fields_of(const reduce::event_type& type);
-    std::size_t column_for(const std::string& name, const column_type& type, std::string comment);
+    std::size_t column_for(std::string name, const column_type& type, std::string comment);
+    /// For a column whose name another column of another type has.
+    [[nodiscard]] static std::string other_name(const std::string& name, const column_type& type);
     void set_lane(const source& its, const reduce::lane_info& of);
     void set(source& its, const reduce::record_view& record, const row_item& one);
     void set(const source& its, const reduce::loss_item& loss);
@@ -191,8 +193,7 @@ private:
     std::deque<shape> shapes_{};
     std::deque<column> columns_{};
     std::map<std::string, std::size_t> by_name_{};
-    std::map<std::string, std::string> foreign_{};  // columns that the server has, by name: types
-    std::vector<std::size_t> undeclared_{};         // columns that the server lacks
+    std::size_t declared_ = 0;  // the first columns are known to be in the server's table
     std::vector<std::unique_ptr<source>> traces_{};
     std::size_t rows_ = 0;
 };

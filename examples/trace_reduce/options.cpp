@@ -420,7 +420,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     table->option_text("[DATABASE.]NAME")->default_val("trace_records");
     auto* server =
         app.add_option("--server", into.server,
-                       "Of clickhouse-table: the server's version; before 21 without codecs, "
+                       "Of clickhouse-table: the server's version; before 23 without codecs, "
                        "LowCardinality and indexes");
     server->option_text("VERSION")->default_val("25.3")->check([](const std::string& text) {
         return clickhouse::server_version::parse(text) ? std::string()
