@@ -393,9 +393,10 @@ bool parse(int argc, char** argv, options& into, int& status) {
                "--format", into.format,
                "text (the default); json: one object a line; csv: one row a record; chrome "
                "and perfetto: for these and other viewers of timelines; ctf: a folder that "
-               "babeltrace2 and Trace Compass read; html: a page with the timeline, of CPTRAP "
+               "babeltrace2 and Trace Compass read; otlp: a folder of requests for OpenTelemetry "
+               "collectors; html: a page with the timeline, of CPTRAP "
                "files with the records; or print: pages of 60 lines, of CPTRAP files only")
-            ->option_text("text|json|csv|chrome|perfetto|ctf|html|print")
+            ->option_text("text|json|csv|chrome|perfetto|ctf|otlp|html|print")
             ->transform(one_of(std::move(formats)));
     app.add_option(
            "--flow", into.flows,
@@ -410,7 +411,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->allow_extra_args(false);
     auto* result = app.add_option(
         "--output", into.output,
-        "Write to this file, whole or not at all; of ctf: to this folder, which must not "
+        "Write to this file, whole or not at all; of ctf and otlp: to this folder, which must not "
         "be there, or be empty");
     result->option_text("FILE|DIR");
     auto* time =
