@@ -55,17 +55,19 @@ public:
     /// Ends the request, so that `take` returns all items.
     void finish() {
         if (items_ == 0) return;
-        text_buffer out;
+        out_.clear();
         for (const auto& each : groups_) {
-            proto::message(out, numbers::data::resources, [&] {
-                proto::bytes(out, numbers::data::resource, resources_[each.resource]);
-                proto::message(out, numbers::data::scopes, [&] {
-                    proto::bytes(out, numbers::data::scope, scope_);
-                    out += each.items.view();
+            proto::message(out_, numbers::data::resources, [&] {
+                proto::bytes(out_, numbers::data::resource, resources_[each.resource]);
+                proto::message(out_, numbers::data::scopes, [&] {
+                    proto::bytes(out_, numbers::data::scope, scope_);
+                    out_ += each.items.view();
                 });
             });
         }
-        done_.push_back({of_, std::string(out.view()), items_});
+        done_.push_back({of_, std::string(out_.view()), items_});
+        spare_ = std::move(groups_.front().items);
+        spare_.clear();
         groups_.clear();
         for (auto& place : place_of_) place = none;
         bytes_ = 0;
@@ -88,7 +90,7 @@ private:
         std::size_t& place = place_of_[resource];
         if (place == none) {
             place = groups_.size();
-            groups_.push_back({resource, {}});
+            groups_.push_back({resource, std::exchange(spare_, {})});
         }
         return groups_[place].items;
     }
@@ -102,6 +104,7 @@ private:
     std::size_t bytes_ = 0;
     std::uint64_t items_ = 0;
     std::vector<request> done_{};
+    text_buffer out_{}, spare_{};  // their memory is used again
 };
 
 }  // namespace otlp
