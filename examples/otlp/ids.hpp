@@ -12,9 +12,12 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 
+#include "../records/file_id.hpp"
+
 namespace otlp {
 
 namespace reduce = trace_ring::reduce;
+using records::file_id;
 
 namespace impl {
 
@@ -51,11 +54,6 @@ struct trace_id {
 struct span_context {
     trace_id trace{};
     std::uint64_t span = 0;
-};
-
-/// The id in a trace file's header, which is random: two recorders' files differ in it.
-struct file_id {
-    std::uint64_t words[2] = {};
 };
 
 /// Of the span that began there. Two spans of one lane never have the same id.

@@ -12,9 +12,7 @@
 
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
-#include <trace_ring/format/layout.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 
 #include "../protobuf.hpp"
@@ -67,25 +65,6 @@ struct writer::source {
 namespace {
 
 using signed_ns = std::int64_t;
-
-[[nodiscard]] file_id id_of(const reduce::tables& in) {
-    file_id id;
-    const std::uint64_t at = offsetof(trace_ring::layout::file_header, id);
-    if (in.bytes().read(at, id.words, sizeof id.words) != sizeof id.words) {
-        throw trace_ring::format_error(in.name(), at, "the file's id is missing");
-    }
-    return id;
-}
-/// As a UUID: 00112233-4455-6677-8899-aabbccddeeff
-[[nodiscard]] std::string text_of(const file_id& id) {
-    text_buffer text;
-    for (std::size_t i = 0; i < 16; ++i) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-        trace_ring::exporter::impl::append_hex_byte(
-            text, static_cast<unsigned>(id.words[i / 8] >> (56 - i % 8 * 8)) & 0xFFU);
-    }
-    return std::string(text.view());
-}
 
 [[nodiscard]] std::string scope() {
     text_buffer out;
@@ -179,8 +158,8 @@ writer::~writer() = default;
 std::size_t writer::add(const reduce::tables& in) {
     auto made = std::make_unique<source>();
     made->in = &in;
-    made->id = id_of(in);
-    made->id_text = text_of(made->id);
+    made->id = records::id_of(in);
+    made->id_text = made->id.text();
     sources_.push_back(std::move(made));
     return sources_.size() - 1;
 }
@@ -203,6 +182,11 @@ void writer::end(std::size_t from) {
     }
     in.open = {};
     in.nesting.clear();
+}
+
+void writer::remove(std::size_t from) {
+    end(from);
+    sources_[from].reset();
 }
 
 void writer::flush() {

@@ -86,6 +86,8 @@ public:
     void append(std::size_t from, const reduce::item& what);
     /// No item of this file follows: its open spans become log records.
     void end(std::size_t from);
+    /// The same, and the file's number and `in` are not used any more.
+    void remove(std::size_t from);
     /// Ends the requests that were begun, so that `take` returns all that was written.
     void flush();
     /// The requests that are complete, once. Each is longer than `request_bytes` by one item at

@@ -27,6 +27,7 @@
 #include "../otlp/writer.hpp"
 #include "../shown.hpp"
 #include "exporting/chrome.hpp"
+#include "exporting/clickhouse.hpp"
 #include "exporting/csv.hpp"
 #include "exporting/ctf.hpp"
 #include "exporting/perfetto.hpp"
@@ -173,8 +174,8 @@ private:
 /// A folder with the bodies of requests. Those of one signal, one behind the other, are one body.
 class otlp_format final : public format {
 public:
-    explicit otlp_format(const std::string& path)
-        : folder_(path), writer_({.exported_ns = now()}) {}
+    otlp_format(const std::string& path, const std::string& host)
+        : folder_(path), writer_({.host = host, .exported_ns = now()}) {}
     std::size_t add(const reduce::tables& in, std::string_view, exporter::address_names*) override {
         files_ = writer_.add(in) + 1;
         return files_ - 1;
@@ -237,9 +238,17 @@ private:
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::otlp:
-            return std::make_unique<otlp_format>(wanted.output);
+            return std::make_unique<otlp_format>(wanted.output, wanted.host);
         case output_format::html:
             return std::make_unique<one_format<html_writer>>(roles);
+        case output_format::clickhouse:
+            return std::make_unique<one_format<exporting::clickhouse_writer>>(
+                exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
+        case output_format::clickhouse_table:
+            return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
+                exporting::clickhouse_options{"", wanted.table,
+                                              *clickhouse::server_version::parse(wanted.server),
+                                              wanted.events});
         case output_format::print:
             throw std::runtime_error("--format print is for CPTRAP files");
     }
