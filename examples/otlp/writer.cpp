@@ -444,7 +444,8 @@ std::size_t writer::resource_of(source& in, const reduce::lane_info* lane) {
             to.add("process.pid", std::uint64_t{lane->pid});
             to.add("trace_ring.process", std::uint64_t{*lane->process});
         }
-        if (!settings_.host.empty()) to.add("host.name", std::string_view(settings_.host));
+        if (!settings_.host.empty())
+            to.add("host.name", std::string_view(valid_text(settings_.host)));
         to.add("trace_ring.file.id", std::string_view(in.id_text));
         // Lanes of one process have one resource.
         const std::string made(out.view());

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <otlp/writer.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
@@ -24,7 +25,6 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
-#include "../otlp/writer.hpp"
 #include "../shown.hpp"
 #include "exporting/chrome.hpp"
 #include "exporting/clickhouse.hpp"
