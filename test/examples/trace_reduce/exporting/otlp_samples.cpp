@@ -145,7 +145,7 @@ file_builder dates() {
     const auto& work = b.event({1, "work", {{"n"}}, event_kind::span});
     const auto lane = b.lane(b.process(7, "service"), 1, "main");
     b.open(lane, 900'000);
-    for (const std::uint64_t from : {1'500'000, 2'900'000, 3'100'000, 4'900'000, 5'100'000}) {
+    for (const std::uint64_t from : {1'500'000U, 2'900'000U, 3'100'000U, 4'900'000U, 5'100'000U}) {
         b.record(lane, from, work, {from}, record_word::begin);
         b.raw_record(lane, from + 200'000, 1, {}, record_word::end);
     }
@@ -164,9 +164,9 @@ file_builder early() {
     const auto& work = b.event({2, "work", {{"n"}}, event_kind::span});
     const auto lane = b.lane(b.process(7, "service"), 1, "main");
     b.open(lane, 1000);
-    for (const std::uint64_t from : {100'000, 450'000, 700'000}) {
+    for (const std::uint64_t from : {100'000U, 450'000U, 700'000U}) {
         b.record(lane, from, work, {from}, record_word::begin);
-        b.record(lane, from + 50'000, tick, {from}, from == 450'000 ? record_word::interval : 0U);
+        b.record(lane, from + 50'000, tick, {from}, from == 450'000U ? record_word::interval : 0U);
         b.raw_record(lane, from + 100'000, 2, {}, record_word::end);
     }
     b.lost(lane, 2, 0, 0);
