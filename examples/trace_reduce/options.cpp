@@ -395,12 +395,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
                "--format", into.format,
                "text (the default); json: one object a line; csv: one row a record; chrome "
                "and perfetto: for these and other viewers of timelines; ctf: a folder that "
-               "babeltrace2 and Trace Compass read; html: a page with the timeline, of CPTRAP "
+               "babeltrace2 and Trace Compass read; otlp: a folder of requests for OpenTelemetry "
+               "collectors; html: a page with the timeline, of CPTRAP "
                "files with the records; clickhouse: rows in ClickHouse's Native format, and "
                "clickhouse-table: the statement that creates their table; or print: pages of 60 "
                "lines, of CPTRAP files only")
             ->option_text(
-                "text|json|csv|chrome|perfetto|ctf|html|clickhouse|clickhouse-table|print")
+                "text|json|csv|chrome|perfetto|ctf|otlp|html|clickhouse|clickhouse-table|print")
             ->transform(one_of(std::move(formats)));
     app.add_option(
            "--flow", into.flows,
@@ -413,8 +414,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
            "In chrome, perfetto and html, also draw this field as a curve; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
-    auto* host =
-        app.add_option("--host", into.host, "Of clickhouse: the machine that the traces come from");
+    auto* host = app.add_option("--host", into.host,
+                                "Of clickhouse and otlp: the machine that the traces come from");
     host->option_text("NAME");
     auto* table = app.add_option("--table", into.table, "Of clickhouse-table: the table's name");
     table->option_text("[DATABASE.]NAME")->default_val("trace_records");
@@ -428,7 +429,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     });
     auto* result = app.add_option(
         "--output", into.output,
-        "Write to this file, whole or not at all; of ctf: to this folder, which must not "
+        "Write to this file, whole or not at all; of ctf and otlp: to this folder, which must not "
         "be there, or be empty");
     result->option_text("FILE|DIR");
     auto* time =
@@ -469,7 +470,9 @@ bool parse(int argc, char** argv, options& into, int& status) {
         check_format(into);
         const bool rows = into.format == output_format::clickhouse;
         const bool declared = into.format == output_format::clickhouse_table;
-        if (*host && !rows) throw CLI::ValidationError("--host", "only with --format clickhouse");
+        if (*host && !rows && into.format != output_format::otlp) {
+            throw CLI::ValidationError("--host", "only with --format clickhouse or otlp");
+        }
         for (const auto* each : {table, server}) {
             if (*each && !declared) {
                 throw CLI::ValidationError(each->get_name(), "only with --format clickhouse-table");
