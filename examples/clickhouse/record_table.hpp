@@ -8,7 +8,7 @@
 /// One table takes the records of all programs on all machines. A row is a record, a loss or a
 /// clock jump. Columns that every row has come first (record_table::common_columns), then a column
 /// for each field of each event, EVENT_FIELD: all other bytes than letters and digits are `_`.
-/// - Fields of two events that make the same name share the column: `event` tells them apart. If
+/// - Fields of two events that make the same name share the column; `event` distinguishes them. If
 ///   their types differ, the second column has its type behind the name: EVENT_FIELD_UInt32.
 /// - A column whose name is a common column's has `_` behind it. A second field of one name in an
 ///   event: EVENT_FIELD_2.

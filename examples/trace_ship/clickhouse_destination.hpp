@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    /// A batch as it is sent.
+    /// A batch in the form in which it is sent.
     struct sent_batch {
         std::string columns{};
         std::string body{};

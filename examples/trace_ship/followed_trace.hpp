@@ -33,7 +33,7 @@
 
 namespace trace_ship {
 
-/// Counts of what was delivered.
+/// How much was delivered.
 struct shipped_counts {
     std::uint64_t records = 0;
     std::uint64_t clock_jumps = 0;
@@ -95,7 +95,7 @@ public:
         file_.refresh();
         return !file_.live();
     }
-    /// Then `read` goes on with the losses that only the tables count.
+    /// After that `read` returns the losses that only the tables count.
     void finish() { cursor_->stop_following(); }
 
 private:
@@ -151,7 +151,8 @@ private:
         held_->what = &rest_;
         return true;
     }
-    /// Uses up to `most` of what has arrived of a cause; returns how many there were.
+    /// Takes up to `most` records that have arrived as lost by a cause; returns how many there
+    /// were.
     static std::uint64_t take(delivered::of_lane& from, trace_ring::loss_cause cause,
                               std::uint64_t most) {
         if (cause == trace_ring::loss_cause::overwritten) {

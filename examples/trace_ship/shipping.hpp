@@ -6,7 +6,7 @@
 /// Follows the traces of folders and delivers what is new.
 ///
 /// Memory is bounded: while a batch cannot be delivered, nothing is read. What is overwritten in
-/// the meantime is reported as lost when the reading goes on, as for any reader.
+/// the meantime is reported as lost when reading continues, as for any reader.
 
 #include <chrono>
 #include <csignal>
