@@ -19,6 +19,8 @@ class TraceRingRecipe(ConanFile):
     name = "trace_ring"
     description = "Records what a program does at about the cost of reading the clock"
     license = "BSL-1.0"
+    # Not here: url and homepage. ConanCenter requires both, url as the address of its own recipes, and
+    # homepage as that of the project's published releases, of which there are none yet.
     topics = ("tracing", "ring-buffer", "flight-recorder", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
