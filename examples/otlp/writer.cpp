@@ -222,14 +222,14 @@ void writer::append_item(source& in, const reduce::record_view& record) {
 
 void writer::begin(source& in, const reduce::record_view& record) {
     kept made{records::kept_record(record), {record.lane().number, record.position()}};
-    const auto& outer = in.nesting.around(record.lane());
-    if (!outer.empty()) made.outer = outer.back().own;
+    const auto* const outer = in.nesting.innermost(record.lane());
+    if (outer != nullptr) made.outer = outer->own;
     const std::uint64_t flow = flow_of(in, record);
     made.own.span = span_id_of(in.id, made.place);
-    made.own.trace = flow != 0        ? trace_id_of_flow(flow)
-                     : !outer.empty() ? made.outer.trace
-                                      : trace_id_of(in.id, made.place);
-    made.linked = !outer.empty() && made.outer.trace != made.own.trace;
+    made.own.trace = flow != 0          ? trace_id_of_flow(flow)
+                     : outer != nullptr ? made.outer.trace
+                                        : trace_id_of(in.id, made.place);
+    made.linked = outer != nullptr && made.outer.trace != made.own.trace;
     in.nesting.begin(record.lane(), {made.place, made.own});
     in.open.begin(record, std::move(made), [&](const auto& lost) {
         in.nesting.end(lost.kept.begin.view().lane(), lost.kept.place);
@@ -406,8 +406,8 @@ void writer::append_item(source& in, const reduce::clock_jump& jump) {
 }
 
 span_context writer::around(source& in, const reduce::record_view& record) {
-    const auto& spans = in.nesting.around(record.lane());
-    const span_context inner = spans.empty() ? span_context{} : spans.back().own;
+    const auto* const innermost = in.nesting.innermost(record.lane());
+    const span_context inner = innermost != nullptr ? innermost->own : span_context{};
     const std::uint64_t flow = flow_of(in, record);
     if (flow == 0) return inner;
     const trace_id own = trace_id_of_flow(flow);

@@ -175,9 +175,8 @@ private:
 
     void begin(const reduce::record_view& record) {
         kept made{kept_record(record), {record.lane().number, record.position()}, {}, 0, false};
-        const auto& around = nesting_.around(record.lane());
-        if (!around.empty()) made.parent = around.back().place;
-        made.level = around.size();
+        if (const auto* outer = nesting_.innermost(record.lane())) made.parent = outer->place;
+        made.level = nesting_.depth(record.lane());
         nesting_.begin(record.lane(), {made.place});
         open_.begin(record, std::move(made), [this](begun& lost) { leave(lost, "given up"); });
     }
