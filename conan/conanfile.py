@@ -19,6 +19,8 @@ class TraceRingRecipe(ConanFile):
     name = "trace_ring"
     description = "Records what a program does at about the cost of reading the clock"
     license = "BSL-1.0"
+    # Not here: url and homepage. ConanCenter requires both, url as the address of its own recipes, and
+    # homepage as that of the project's published releases, of which there are none yet.
     topics = ("tracing", "ring-buffer", "flight-recorder", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
@@ -47,7 +49,8 @@ class TraceRingRecipe(ConanFile):
         # The versions of ConanCenter next to those that the tests use.
         self.requires("boost/1.81.0", transitive_headers=True)
         if self.options.tools:
-            for needed in ("cli11/2.1.2", "elfutils/0.190", "fmt/9.1.0", "ncurses/6.4", "sqlite3/3.44.2"):
+            for needed in ("cli11/2.1.2", "elfutils/0.190", "fmt/9.1.0", "libcurl/8.6.0", "lz4/1.9.4",
+                           "ncurses/6.4", "sqlite3/3.44.2"):
                 self.requires(needed, visible=False)
 
     def validate(self):

@@ -2,7 +2,7 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 #
 # Run by cpack in each of the installed components, before it makes the packages: their changelogs and
-# copyright files, and manual pages compressed as Debian has them.
+# copyright files, manual pages compressed as Debian has them, and completions where its zsh looks.
 set(version ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 
 # The lines of the licence, as a field of a control file has them: a point is an empty line.
@@ -39,6 +39,10 @@ License: BSL-1.0
  -- ${CPACK_PACKAGE_CONTACT}  ${CPACK_TRACE_RING_DATE}
 ")
     compress(${folder}/doc/${package}/changelog.Debian)
+
+    if(EXISTS ${folder}/zsh/site-functions)
+        file(RENAME ${folder}/zsh/site-functions ${folder}/zsh/vendor-completions)
+    endif()
 
     file(GLOB_RECURSE pages ${folder}/man/*.[1-9])
     foreach(page IN LISTS pages)

@@ -43,7 +43,9 @@ find them.")
 
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME trace-ring-tools)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS python3:any)  # for the module trace_ring
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/prerm)
 if(TARGET address-trace)
     get_target_property(release address-trace TRACE_RING_CLANG)
     set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS clang-${release})

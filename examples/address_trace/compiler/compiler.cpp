@@ -100,12 +100,6 @@ private:
     const char* const set = std::getenv(name);
     return set == nullptr ? "" : set;
 }
-/// The clang of the release that the pass is built for: no other can load it.
-[[nodiscard]] std::string find_in_path(const std::string& name) {
-    const std::string with_version = name + '-' + TRACE_RING_LLVM_VERSION;
-    return path_of_program(with_version).empty() ? name : with_version;
-}
-
 /// Whether a compiler reports that it is that clang.
 [[nodiscard]] bool can_load_pass(const std::string& compiler) {
     std::string quoted = "'";
@@ -116,6 +110,17 @@ private:
     for (int c = 0; (c = std::fgetc(out)) != EOF;) said += static_cast<char>(c);
     ::pclose(out);
     return said.find("clang version " TRACE_RING_LLVM_VERSION ".") != said.npos;
+}
+
+/// The clang of the release that the pass is built for: no other can load it.
+[[nodiscard]] std::string find_in_path(const std::string& name, const char* variable) {
+    const std::string with_version = name + "-" TRACE_RING_LLVM_VERSION;
+    if (!path_of_program(with_version).empty()) return with_version;
+    if (!path_of_program(name).empty() && can_load_pass(name)) return name;
+    throw std::runtime_error("there is no " + with_version +
+                             " on the PATH, and the pass was built for this release of clang "
+                             "(Debian: clang-" TRACE_RING_LLVM_VERSION "). " +
+                             variable + " may name it");
 }
 
 /// A file that is installed with this program.
@@ -133,9 +138,10 @@ private:
 
 compiler_settings find_compiler(language of) {
     const bool is_c = of == language::c;
-    std::string compiler = from_environment(is_c ? "ADDRESS_TRACE_CC" : "ADDRESS_TRACE_CXX");
+    const char* const variable = is_c ? "ADDRESS_TRACE_CC" : "ADDRESS_TRACE_CXX";
+    std::string compiler = from_environment(variable);
     if (compiler.empty()) {
-        compiler = find_in_path(is_c ? "clang" : "clang++");
+        compiler = find_in_path(is_c ? "clang" : "clang++", variable);
     } else if (!can_load_pass(compiler)) {
         throw std::runtime_error(compiler + " is not clang " TRACE_RING_LLVM_VERSION
                                             ", for which the pass was built");

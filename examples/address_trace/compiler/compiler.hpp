@@ -22,7 +22,8 @@ struct compiler_settings {
 };
 
 /// The settings from the environment (ADDRESS_TRACE_CC or ADDRESS_TRACE_CXX, ADDRESS_TRACE_CALLS)
-/// and from the location of this program. Throws std::runtime_error if the files do not exist.
+/// and from the location of this program. Throws std::runtime_error if the files do not exist, or
+/// if there is no clang of the release that the pass was built for.
 [[nodiscard]] compiler_settings find_compiler(language of);
 
 /// The command that compiles, links or both, according to `arguments`. Throws std::runtime_error
