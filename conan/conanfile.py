@@ -49,7 +49,8 @@ class TraceRingRecipe(ConanFile):
         # The versions of ConanCenter next to those that the tests use.
         self.requires("boost/1.81.0", transitive_headers=True)
         if self.options.tools:
-            for needed in ("cli11/2.1.2", "elfutils/0.190", "fmt/9.1.0", "ncurses/6.4", "sqlite3/3.44.2"):
+            for needed in ("cli11/2.1.2", "elfutils/0.190", "fmt/9.1.0", "libcurl/8.6.0", "lz4/1.9.4",
+                           "ncurses/6.4", "sqlite3/3.44.2"):
                 self.requires(needed, visible=False)
 
     def validate(self):

@@ -7,7 +7,9 @@
 /// lists the options that each supports. A new format needs a line there, and one in
 /// make_format.
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <otlp/writer.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
@@ -22,7 +25,9 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "../shown.hpp"
 #include "exporting/chrome.hpp"
+#include "exporting/clickhouse.hpp"
 #include "exporting/csv.hpp"
 #include "exporting/ctf.hpp"
 #include "exporting/perfetto.hpp"
@@ -166,6 +171,54 @@ private:
     exporting::ctf_writer writer_;
 };
 
+/// A folder with the bodies of requests. Those of one signal, one behind the other, are one body.
+class otlp_format final : public format {
+public:
+    otlp_format(const std::string& path, const std::string& host)
+        : folder_(path), writer_({.host = host, .exported_ns = now()}) {}
+    std::size_t add(const reduce::tables& in, std::string_view, exporter::address_names*) override {
+        files_ = writer_.add(in) + 1;
+        return files_ - 1;
+    }
+    void begin(exporter::text_buffer&) override {
+        folder_.append("traces.otlp", "");  // both are there, even if they are empty
+        folder_.append("logs.otlp", "");
+    }
+    void append(exporter::text_buffer&, std::size_t from, const reduce::item& what,
+                const exporter::span_length*) override {
+        writer_.append(from, what);
+        write();
+    }
+    void end(exporter::text_buffer&) override {
+        for (std::size_t from = 0; from < files_; ++from) writer_.end(from);
+        writer_.flush();
+        write();
+    }
+    void commit() override {
+        folder_.commit();
+        const std::string others = writer_.counts_in_words();
+        if (others.empty()) return;
+        complain("trace-reduce", "some ends of spans are log records: " + others);
+    }
+
+private:
+    [[nodiscard]] static std::uint64_t now() {
+        const auto since = std::chrono::system_clock::now().time_since_epoch();
+        return static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+    }
+    void write() {
+        for (const auto& each : writer_.take()) {
+            folder_.append(each.of == otlp::signal::traces ? "traces.otlp" : "logs.otlp",
+                           each.body);
+        }
+    }
+
+    folder folder_;
+    otlp::writer writer_;
+    std::size_t files_ = 0;
+};
+
 /// The one that is wanted. `colour`: of text. `several`: traces, which are then named.
 [[nodiscard]] inline std::unique_ptr<format> make_format(const options& wanted, bool colour,
                                                          bool several) {
@@ -184,8 +237,18 @@ private:
             return std::make_unique<one_format<exporting::perfetto_writer>>(roles);
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
+        case output_format::otlp:
+            return std::make_unique<otlp_format>(wanted.output, wanted.host);
         case output_format::html:
             return std::make_unique<one_format<html_writer>>(roles);
+        case output_format::clickhouse:
+            return std::make_unique<one_format<exporting::clickhouse_writer>>(
+                exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
+        case output_format::clickhouse_table:
+            return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
+                exporting::clickhouse_options{"", wanted.table,
+                                              *clickhouse::server_version::parse(wanted.server),
+                                              wanted.events});
         case output_format::print:
             throw std::runtime_error("--format print is for CPTRAP files");
     }

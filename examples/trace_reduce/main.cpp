@@ -42,7 +42,7 @@ int run(const options& wanted) {
     try {
         const auto condition = where::read(wanted.where);
         // A folder is not the output's: it is the format's.
-        const bool folder = wanted.format == output_format::ctf;
+        const bool folder = is_folder(wanted.format);
         output to(folder ? std::string() : wanted.output, wanted.files);
         const job on{wanted, to, complain, interrupted};
         if (!wanted.sql.empty()) {

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <clickhouse/record_table.hpp>
+
 #include "cptrap/choice.hpp"
 #include "das/place.hpp"
 #include "position/offset_text.hpp"
@@ -393,9 +395,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
                "--format", into.format,
                "text (the default); json: one object a line; csv: one row a record; chrome "
                "and perfetto: for these and other viewers of timelines; ctf: a folder that "
-               "babeltrace2 and Trace Compass read; html: a page with the timeline, of CPTRAP "
-               "files with the records; or print: pages of 60 lines, of CPTRAP files only")
-            ->option_text("text|json|csv|chrome|perfetto|ctf|html|print")
+               "babeltrace2 and Trace Compass read; otlp: a folder of requests for OpenTelemetry "
+               "collectors; html: a page with the timeline, of CPTRAP "
+               "files with the records; clickhouse: rows in ClickHouse's Native format, and "
+               "clickhouse-table: the statement that creates their table; or print: pages of 60 "
+               "lines, of CPTRAP files only")
+            ->option_text(
+                "text|json|csv|chrome|perfetto|ctf|otlp|html|clickhouse|clickhouse-table|print")
             ->transform(one_of(std::move(formats)));
     app.add_option(
            "--flow", into.flows,
@@ -408,9 +414,22 @@ bool parse(int argc, char** argv, options& into, int& status) {
            "In chrome, perfetto and html, also draw this field as a curve; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
+    auto* host = app.add_option("--host", into.host,
+                                "Of clickhouse and otlp: the machine that the traces come from");
+    host->option_text("NAME");
+    auto* table = app.add_option("--table", into.table, "Of clickhouse-table: the table's name");
+    table->option_text("[DATABASE.]NAME")->default_val("trace_records");
+    auto* server =
+        app.add_option("--server", into.server,
+                       "Of clickhouse-table: the server's version; before 23 without codecs, "
+                       "LowCardinality and indexes");
+    server->option_text("VERSION")->default_val("25.3")->check([](const std::string& text) {
+        return clickhouse::server_version::parse(text) ? std::string()
+                                                       : "'" + text + "' is no version, as 25.3";
+    });
     auto* result = app.add_option(
         "--output", into.output,
-        "Write to this file, whole or not at all; of ctf: to this folder, which must not "
+        "Write to this file, whole or not at all; of ctf and otlp: to this folder, which must not "
         "be there, or be empty");
     result->option_text("FILE|DIR");
     auto* time =
@@ -449,6 +468,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
             return true;
         }
         check_format(into);
+        const bool rows = into.format == output_format::clickhouse;
+        const bool declared = into.format == output_format::clickhouse_table;
+        if (*host && !rows && into.format != output_format::otlp) {
+            throw CLI::ValidationError("--host", "only with --format clickhouse or otlp");
+        }
+        for (const auto* each : {table, server}) {
+            if (*each && !declared) {
+                throw CLI::ValidationError(each->get_name(), "only with --format clickhouse-table");
+            }
+        }
+        if (declared) into.limit = 0;  // no record matters
         choose_threads(threads, into);
         // An empty text is not checked.
         if (*from && into.from.empty()) throw CLI::ValidationError("--from", is_place(""));

@@ -17,7 +17,19 @@
 
 namespace trace_reduce {
 
-enum class output_format { text, json, csv, chrome, perfetto, ctf, html, print };
+enum class output_format {
+    text,
+    json,
+    csv,
+    chrome,
+    perfetto,
+    ctf,
+    otlp,
+    html,
+    print,
+    clickhouse,
+    clickhouse_table,
+};
 /// The options that a format supports.
 struct format_facts {
     const char* name;
@@ -37,9 +49,19 @@ inline constexpr format_facts known_formats[] = {
     {"chrome", output_format::chrome, false, true, false, false, true, false, false},
     {"perfetto", output_format::perfetto, false, true, false, false, true, false, false},
     {"ctf", output_format::ctf, false, false, false, false, false, true, false},
+    {"otlp", output_format::otlp, false, false, false, false, false, true, false},
     {"html", output_format::html, false, false, false, false, true, false, true},
+    {"clickhouse", output_format::clickhouse, false, false, false, false, false, false, false},
+    {"clickhouse-table", output_format::clickhouse_table, false, false, false, false, false, false,
+     false},
     {"print", output_format::print, true, false, false, true, false, false, true},
 };
+[[nodiscard]] constexpr bool is_folder(output_format format) noexcept {
+    for (const auto& facts : known_formats) {
+        if (facts.value == format) return facts.folder;
+    }
+    return false;
+}
 /// How the answer to --sql is printed.
 enum class query_format { automatic, table, json, csv };
 enum class colouring { automatic, always, never };
@@ -82,6 +104,9 @@ struct options {
     std::string sql;                   ///< a question instead of options; empty: none
     query_format sql_format = query_format::automatic;
     std::string output;
+    std::string host;    ///< clickhouse and otlp name this machine
+    std::string table;   ///< in ClickHouse
+    std::string server;  ///< the version of ClickHouse
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;
 

@@ -34,8 +34,9 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/exporter/json.hpp>
 
+#include "../../protobuf.hpp"
 #include "names.hpp"
-#include "perfetto/protobuf.hpp"
+#include "perfetto/numbers.hpp"
 #include "viewer/stage.hpp"
 
 namespace trace_reduce::exporting {
@@ -92,7 +93,7 @@ private:
         return first;
     }
     friend class viewer_stage<perfetto_writer>;
-    using proto = impl::proto;
+    using proto = protobuf::encoding;
     using field = impl::perfetto::trace;
     using packet = impl::perfetto::packet;
     using snapshot = impl::perfetto::clock_snapshot;
@@ -116,7 +117,7 @@ private:
         describe(out, last_uuid_, [&] {
             proto::message(out, descriptor::process, [&] {
                 proto::number(out, descriptor::process_pid, static_cast<std::uint64_t>(what.id));
-                append_text(out, descriptor::process_name, what.name);
+                proto::text(out, descriptor::process_name, what.name);
             });
         });
     }
@@ -124,7 +125,7 @@ private:
         sequences_.emplace_back().uuid = ++last_uuid_;
         describe(out, last_uuid_, [&] {
             if (!what.is_thread) {
-                append_text(out, descriptor::name, what.name);
+                proto::text(out, descriptor::name, what.name);
                 proto::number(out, descriptor::parent, process_uuids_[what.process->number]);
                 return;
             }
@@ -132,7 +133,7 @@ private:
                 proto::number(out, descriptor::thread_pid,
                               static_cast<std::uint64_t>(what.process->id));
                 proto::number(out, descriptor::thread_tid, static_cast<std::uint64_t>(what.id));
-                append_text(out, descriptor::thread_name, what.name);
+                proto::text(out, descriptor::thread_name, what.name);
             });
         });
     }
@@ -179,7 +180,7 @@ private:
         if (uuid == 0) {
             uuid = ++last_uuid_;
             describe(out, uuid, [&] {
-                append_text(out, descriptor::name,
+                proto::text(out, descriptor::name,
                             type.name + '.' + type.fields[field_number].shown_name());
                 proto::number(out, descriptor::parent, process_uuids_[mark.on->process->number]);
                 proto::message(out, descriptor::counter, [] {});
@@ -200,7 +201,7 @@ private:
                 proto::message(out, event::annotations, [&] {
                     proto::number(out, annotation::name_iid, iid);
                     if (note.is_text) {
-                        append_text(out, annotation::string, note.text);
+                        proto::text(out, annotation::string, note.text);
                     } else {
                         proto::number(out, annotation::u64, note.number);
                     }
@@ -213,7 +214,7 @@ private:
         const auto category = static_cast<std::uint64_t>(mark.category) + 1;
         remember(to.categories, categories_, category, to_string(mark.category));
         proto::number(out, event::category_iid, category);
-        if (mark.event == nullptr) return append_text(out, event::name, mark.name);
+        if (mark.event == nullptr) return proto::text(out, event::name, mark.name);
         const std::uint64_t iid = mark.event->number + 1;
         remember(to.names, names_, iid, mark.event->type->name);
         proto::number(out, event::name_iid, iid);
@@ -286,7 +287,7 @@ private:
         for (const auto& [iid, name] : which) {
             proto::message(out, kind, [&, id = iid, text = name] {
                 proto::number(out, interned::iid, id);
-                append_text(out, interned::name, text);
+                proto::text(out, interned::name, text);
             });
         }
     }
@@ -300,7 +301,7 @@ private:
     }
     static void append_scalar(text_buffer& out, const reduce::field_value& value) {
         if (const std::string_view name = value.name(); !name.empty()) {
-            return append_text(out, annotation::string, name);
+            return proto::text(out, annotation::string, name);
         }
         if (value.type() <= field_type::u64)
             return proto::number(out, annotation::u64, value.u64());
@@ -329,17 +330,6 @@ private:
             });
         });
     }
-    /// Appends text; bytes that are not UTF-8 become U+FFFD.
-    static void append_text(text_buffer& out, std::uint32_t where, std::string_view text) {
-        proto::message(out, where, [&] {
-            while (!text.empty()) {
-                const std::size_t length = impl::utf8_length(text);
-                out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
-                text.remove_prefix(length == 0 ? 1 : length);
-            }
-        });
-    }
-
     /// The number of the name of the event's first field.
     [[nodiscard]] std::uint64_t first_iid(const viewer_event& what) {
         if (what.number >= first_iids_.size()) first_iids_.resize(what.number + 1);

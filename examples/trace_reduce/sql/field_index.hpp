@@ -22,7 +22,7 @@
 
 #include <trace_ring/exporter/json.hpp>
 
-#include "kept_record.hpp"
+#include "../../records/kept_record.hpp"
 #include "record_rows.hpp"
 #include "rows.hpp"
 
@@ -134,7 +134,7 @@ private:
     }
 
     void add(std::uint64_t key, const file_scan& from, const reduce::record_view& record) {
-        const auto kind = kind_of_copy(record);
+        const auto kind = records::kind_of_copy(record);
         const bool same = !kinds_.empty() && kinds_.back().kind.lane == kind.lane &&
                           kinds_.back().kind.type == kind.type &&
                           kinds_.back().kind.high == kind.high && !record.interval() &&
@@ -142,7 +142,7 @@ private:
         if (!same) kinds_.push_back({from.shared_file(), from.number(), kind});
         entries_.push_back({key, words_.size(), record.position(), record.offset(),
                             static_cast<std::uint32_t>(kinds_.size() - 1)});
-        append_words(words_, record);
+        records::append_words(words_, record);
     }
 
     std::vector<entry> entries_;

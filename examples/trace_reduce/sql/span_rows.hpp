@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,7 +22,8 @@
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 
-#include "kept_record.hpp"
+#include "../../records/kept_record.hpp"
+#include "../../records/span_nesting.hpp"
 #include "plan.hpp"
 #include "record_cells.hpp"
 #include "record_rows.hpp"
@@ -135,6 +135,10 @@ public:
     }
 
 private:
+    using kept_record = records::kept_record;
+    struct open_span {
+        reduce::span_place place;
+    };
     struct kept {
         kept_record begin;
         reduce::span_place place;
@@ -171,17 +175,16 @@ private:
 
     void begin(const reduce::record_view& record) {
         kept made{kept_record(record), {record.lane().number, record.position()}, {}, 0, false};
-        auto& around = around_of(record.lane());
-        if (!around.empty()) made.parent = around.back();
-        made.level = around.size();
-        around.push_back(made.place);
+        if (const auto* outer = nesting_.innermost(record.lane())) made.parent = outer->place;
+        made.level = nesting_.depth(record.lane());
+        nesting_.begin(record.lane(), {made.place});
         open_.begin(record, std::move(made), [this](begun& lost) { leave(lost, "given up"); });
     }
     void end(const reduce::record_view& record) {
         const auto ended = open_.end(record, [this](begun& lost) { leave(lost, "end lost"); });
         if (ended.begun) {
             const kept& of = ended.begun->kept;
-            forget(of);
+            nesting_.end(of.begin.view().lane(), of.place);
             add({now(), of.begin, kept_record(record), of.parent, of.level, "ended"});
         } else {
             add({now(),
@@ -194,7 +197,7 @@ private:
     }
     /// A span that has no end.
     void leave(const begun& lost, std::string_view state) {
-        forget(lost.kept);
+        nesting_.end(lost.kept.begin.view().lane(), lost.kept.place);
         add({now(), lost.kept.begin, {}, lost.kept.parent, lost.kept.level, state});
     }
     void add(row made) {
@@ -216,24 +219,9 @@ private:
                  each->kept.cut_off ? "end lost" : "open"});
         }
         open_ = {};
-        around_.clear();
+        nesting_.clear();
         cursor_.reset();
         ++number_;
-    }
-
-    /// The open spans of a lane, or of a thread in lanes of processors, outermost first.
-    [[nodiscard]] std::vector<reduce::span_place>& around_of(const reduce::lane_info& lane) {
-        std::uint64_t key = lane.number;
-        if (lane.cpu) {
-            key = std::uint64_t{1} << 63 | std::uint64_t{lane.process.value_or(0)} << 32 |
-                  lane.thread;
-        }
-        return around_[key];
-    }
-    void forget(const kept& of) {
-        auto& around = around_of(of.begin.view().lane());
-        const auto at = std::find(around.rbegin(), around.rend(), of.place);
-        if (at != around.rend()) around.erase(std::next(at).base());
     }
 
     [[nodiscard]] traced_file& file() const { return *files_[number_]; }
@@ -246,7 +234,7 @@ private:
     std::size_t number_ = 0;  // of the file that is read
     std::optional<reduce::cursor> cursor_;
     pairs open_;
-    std::unordered_map<std::uint64_t, std::vector<reduce::span_place>> around_;
+    records::span_nesting<open_span> nesting_;
     std::deque<row> done_;
     record_cells cells_;
     row_cells places_{of_};

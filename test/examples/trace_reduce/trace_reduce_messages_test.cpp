@@ -125,11 +125,11 @@ BOOST_AUTO_TEST_CASE(statistics_of_a_field_that_no_event_has_are_an_error) {
 BOOST_AUTO_TEST_CASE(other_values_of_options_are_named) {
     const saved_orders t;
     t.refuses({"--format", "nope"},
-              "--format: 'nope' is none of text, json, csv, chrome, perfetto, ctf, html, print "
-              "(see --help)");
+              "--format: 'nope' is none of text, json, csv, chrome, perfetto, ctf, otlp, html, "
+              "clickhouse, clickhouse-table, print (see --help)");
     t.refuses({"--format", "0"},
-              "--format: '0' is none of text, json, csv, chrome, perfetto, ctf, html, print "
-              "(see --help)");
+              "--format: '0' is none of text, json, csv, chrome, perfetto, ctf, otlp, html, "
+              "clickhouse, clickhouse-table, print (see --help)");
     t.refuses({"--time", "utc"}, "--time: 'utc' is none of local, relative, raw (see --help)");
     t.refuses({"--colour", "yes"}, "--colour: 'yes' is none of auto, always, never (see --help)");
     const auto found = t.with({"--where", "peer[9] > 250"});

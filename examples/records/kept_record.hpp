@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// A copy of a record, which is good for as long as its trace is open.
+/// A copy of a record. It is valid while its trace is open.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 #include <trace_ring/reduce/item/record_view.hpp>
 
-namespace trace_reduce::sql {
+namespace records {
 
-/// What a copy of a record has besides its words.
+/// The properties of a record that are not in its words.
 [[nodiscard]] inline trace_ring::reduce::record_view::kind kind_of_copy(
     const trace_ring::reduce::record_view& of) noexcept {
     trace_ring::reduce::record_view::kind made;
@@ -53,4 +53,4 @@ private:
     trace_ring::reduce::record_view::kind kind_;
 };
 
-}  // namespace trace_reduce::sql
+}  // namespace records

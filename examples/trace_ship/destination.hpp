@@ -1,0 +1,68 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where the records go.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include <clickhouse/record_table.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/reduce/item.hpp>
+
+namespace trace_ship {
+
+namespace reduce = trace_ring::reduce;
+
+/// What has arrived of one trace.
+struct delivered {
+    struct of_lane {
+        trace_ring::position next = 0;      ///< everything before it has, as a record or a loss
+        std::uint64_t positions = 0;        ///< how many of those
+        trace_ring::loss_counts counted{};  ///< losses that are not known by their positions
+    };
+    /// By lane; 0: losses of no lane.
+    std::map<std::uint32_t, of_lane> lanes{};
+    /// Clock jumps and damage: lane, position, ticks or offset.
+    std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> places{};
+};
+
+class destination {
+public:
+    destination() = default;
+    destination(const destination&) = delete;
+    virtual ~destination() = default;
+
+    /// For messages.
+    [[nodiscard]] virtual std::string name() const = 0;
+    /// Makes ready what the records need there, and waits until nothing that an earlier run has
+    /// sent can arrive any more. Throws no_answer or refusal, as the next do: then it may be called
+    /// again.
+    virtual void prepare() = 0;
+    /// What has arrived of a trace.
+    virtual delivered state_of(const clickhouse::trace_identity& trace) = 0;
+
+    /// Adds a trace; `in` stays until remove_trace, before which all its items are delivered.
+    virtual std::size_t add_trace(const reduce::tables& in,
+                                  const clickhouse::trace_identity& trace) = 0;
+    virtual void remove_trace(std::size_t number) = 0;
+    /// Adds an item to the next batch. False: the batch has to be delivered before.
+    [[nodiscard]] virtual bool add(std::size_t from, const clickhouse::row_item& one) = 0;
+    /// Items that are added and not delivered, and their bytes in memory.
+    [[nodiscard]] virtual std::size_t items() const = 0;
+    [[nodiscard]] virtual std::size_t bytes() const = 0;
+    /// Delivers all of them, or throws and keeps them. `stop`: not 0: gives up.
+    virtual void deliver() = 0;
+    /// Bytes that were sent so far.
+    [[nodiscard]] virtual std::uint64_t sent_bytes() const = 0;
+};
+
+}  // namespace trace_ship

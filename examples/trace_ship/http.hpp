@@ -1,0 +1,70 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Requests to one HTTP server, by libcurl.
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trace_ship {
+
+/// No answer came, so it is not known whether the server has done what it was asked.
+struct no_answer : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+/// The server answered with an error.
+struct refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct http_settings {
+    std::string url{};                   ///< http[s]://HOST[:PORT]/[PATH]
+    std::string ca_file{};               ///< whose certificates are trusted; empty: the machine's
+    std::vector<std::string> headers{};  ///< with credentials, for each request
+    const volatile std::sig_atomic_t* stop = nullptr;  ///< above 1: requests end; null: never
+};
+
+/// Keeps its connection open. Used by one thread.
+class http_client {
+public:
+    explicit http_client(http_settings settings);
+    ~http_client();
+    http_client(const http_client&) = delete;
+
+    /// What a POST takes in addition to its body.
+    struct extra {
+        std::vector<std::string> headers{};
+        /// Is called when all of the body but its last byte was sent. If it throws, that byte is
+        /// never sent, and `post` throws the same.
+        std::function<void()> before_last_byte{};
+    };
+    /// Sends `body` to the URL with `query` (encoded, without '?') behind it; returns the answer's
+    /// body. Throws no_answer, refusal, or what `before_last_byte` throws.
+    std::string post(const std::string& query, std::string_view body, const extra& more);
+    std::string post(const std::string& query, std::string_view body) {
+        return post(query, body, {});
+    }
+
+    /// Text for a URL.
+    [[nodiscard]] static std::string encoded(std::string_view text);
+    /// NAME=TEXT, encoded.
+    [[nodiscard]] static std::string parameter(std::string_view name, std::string_view text) {
+        return std::string(name) + '=' + encoded(text);
+    }
+
+private:
+    struct connection;
+
+    http_settings settings_;
+    std::unique_ptr<connection> connection_;
+};
+
+}  // namespace trace_ship

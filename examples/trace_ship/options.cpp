@@ -1,0 +1,199 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "options.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace trace_ship {
+
+namespace {
+
+constexpr const char* footer =
+    R"(Credentials are taken from the environment (TRACE_SHIP_USER, TRACE_SHIP_PASSWORD) or a file that
+only its owner can read, with the lines 'user=NAME' and 'password=TEXT'.
+
+The first Ctrl-C or SIGTERM delivers what was read and ends; the second ends at once.
+
+Exit status: 0; 1 if something that was read is not delivered, or for any other error.)";
+
+std::string wrong_url(const std::string& url) {
+    const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
+    if (scheme == 0) return "'" + url + "' is no http://HOST:PORT/ or https://HOST:PORT/";
+    const std::size_t path = (std::min)(url.find('/', scheme), url.size());
+    if (url.find('@') < path) {
+        return "credentials in a URL are seen by all users of the machine: use --credentials or "
+               "the "
+               "environment";
+    }
+    if (path == scheme) return "'" + url + "' names no host";
+    if (url.find_first_of("?# ", scheme) != url.npos) {
+        return "'" + url + "' has more than a host and a path: see --database and --table";
+    }
+    return {};
+}
+
+struct credentials {
+    std::string user{};
+    std::string password{};
+};
+
+credentials read_credentials(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) {
+        throw CLI::ValidationError("--credentials",
+                                   path + ": " + std::generic_category().message(errno));
+    }
+    if ((status.st_mode & 077) != 0) {
+        throw CLI::ValidationError("--credentials",
+                                   path + ": others can read it: chmod 600, and another password");
+    }
+    std::ifstream in(path);
+    credentials found;
+    unsigned number = 0;
+    for (std::string line; std::getline(in, line);) {
+        ++number;
+        if (line.empty() || line[0] == '#') continue;
+        if (line.starts_with("user=")) {
+            found.user = line.substr(5);
+        } else if (line.starts_with("password=")) {
+            found.password = line.substr(9);
+        } else {
+            throw CLI::ValidationError("--credentials",
+                                       path + ": line " + std::to_string(number) +
+                                           " is neither user=NAME nor password=TEXT");
+        }
+    }
+    if (in.bad() || number == 0) {
+        throw CLI::ValidationError("--credentials", path + ": empty, or cannot be read");
+    }
+    return found;
+}
+
+std::string text_of(const char* value) {
+    return value == nullptr ? "" : value;
+}
+
+/// The same in each run with these folders: FNV-1a.
+std::string fingerprint(std::vector<std::string> folders) {
+    for (auto& each : folders) {
+        char real[PATH_MAX];
+        if (::realpath(each.c_str(), real) != nullptr) each = real;
+    }
+    std::sort(folders.begin(), folders.end());
+    std::uint64_t hash = 0xCBF29CE484222325U;
+    for (const auto& each : folders) {
+        for (const char c : each + '\n')
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    }
+    return std::to_string(hash);
+}
+
+}  // namespace
+
+bool parse(int argc, char** argv, options& into, int& status) {
+    CLI::App app(
+        "Follows all traces in folders (of programs that run, end, are killed or started again) "
+        "and\n"
+        "inserts each record once into a ClickHouse table; missing records are inserted as losses.",
+        "trace-ship");
+    app.set_version_flag("--version", "trace-ship " TRACE_RING_VERSION);
+    app.add_option("DIR", into.shipping.folders, "Folders with trace files; not their subfolders")
+        ->required()
+        ->check(CLI::ExistingDirectory);
+    auto* to = app.add_option("--to", into.http.url, "The server");
+    to->option_text("URL")->check(wrong_url);
+    app.add_option("--database", into.clickhouse.database,
+                   "The database (the user's default database otherwise)")
+        ->option_text("NAME");
+    app.add_option("--table", into.clickhouse.table, "The table, which is created if it is missing")
+        ->option_text("NAME")
+        ->default_val("trace_records");
+    app.add_option("--host", into.shipping.host,
+                   "The name of this machine in the table (what `uname -n` prints otherwise)")
+        ->option_text("NAME");
+    app.add_option("--match", into.shipping.glob, "Only files whose names match")
+        ->option_text("GLOB")
+        ->default_val("*");
+    std::string credentials_file;
+    app.add_option("--credentials", credentials_file, "The file with the user and the password")
+        ->option_text("FILE");
+    app.add_option("--ca", into.http.ca_file,
+                   "With https: trust the certificates that are signed by those in this file")
+        ->option_text("FILE")
+        ->check(CLI::ExistingFile);
+    double seconds = 1;
+    app.add_option("--interval", seconds, "How long a record may wait for others of its batch")
+        ->option_text("SECONDS")
+        ->default_val("1")
+        ->check(CLI::Range(0.01, 3600.0));
+    app.add_option("--batch", into.clickhouse.most_rows, "The most rows of an insert")
+        ->option_text("ROWS")
+        ->default_val("100000")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
+    app.add_option("--max-open", into.shipping.most_open, "The most traces to follow at a time")
+        ->option_text("N")
+        ->default_val("1000")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}));
+    app.add_option("--metrics", into.shipping.metrics_file,
+                   "Write figures about this program to this file every 5 seconds, as Prometheus's "
+                   "node_exporter collects them")
+        ->option_text("FILE");
+    app.add_flag("--once", into.shipping.once,
+                 "End when all that is there was delivered, instead of following");
+    app.add_flag("--dry-run", into.dry_run,
+                 "Show the traces and the statement that creates the table; connect to no server");
+    app.footer(footer);
+    app.failure_message([](const CLI::App*, const CLI::Error& error) {
+        return std::string("trace-ship: ") + error.what() + " (see --help)\n";
+    });
+    try {
+        app.parse(argc, argv);
+        if (!*to && !into.dry_run) throw CLI::ValidationError("--to", "is required: the server");
+        if (*to && !into.http.url.ends_with('/')) into.http.url += '/';
+        into.shipping.interval =
+            std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
+        into.shipping.show_progress = ::isatty(STDERR_FILENO) != 0;
+        if (into.shipping.host.empty()) {
+            std::array<char, HOST_NAME_MAX + 1> name{};
+            if (::gethostname(name.data(), name.size() - 1) == 0) into.shipping.host = name.data();
+        }
+        if (into.shipping.host.empty()) {
+            throw CLI::ValidationError("--host", "this machine has no name: say one");
+        }
+        into.clickhouse.instance =
+            "trace-ship:" + into.shipping.host + ':' + fingerprint(into.shipping.folders);
+        credentials who{text_of(std::getenv("TRACE_SHIP_USER")),
+                        text_of(std::getenv("TRACE_SHIP_PASSWORD"))};
+        if (!credentials_file.empty()) who = read_credentials(credentials_file);
+        for (const auto* each : {&who.user, &who.password}) {
+            if (each->find_first_of("\r\n") != each->npos) {
+                throw CLI::ValidationError("--credentials", "a line end in a name or password");
+            }
+        }
+        if (!who.user.empty()) into.http.headers.push_back("X-ClickHouse-User: " + who.user);
+        if (!who.password.empty()) into.http.headers.push_back("X-ClickHouse-Key: " + who.password);
+        return true;
+    } catch (const CLI::ParseError& error) {
+        status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 1;
+        return false;
+    }
+}
+
+}  // namespace trace_ship
