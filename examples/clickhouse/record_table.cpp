@@ -127,6 +127,15 @@ std::string identifier(std::string_view name) {
         made += plain ? c : '_';
     }
     if (made.empty() || (made[0] >= '0' && made[0] <= '9')) made.insert(0, 1, '_');
+    // A column is a file, whose name has 255 characters at most: a hash (FNV-1a) in place of the
+    // end.
+    constexpr std::size_t longest = 180;
+    if (made.size() > longest) {
+        std::uint64_t hash = 0xCBF29CE484222325U;
+        for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+        made.resize(longest);
+        made += '_' + std::to_string(hash);
+    }
     return made;
 }
 
