@@ -39,7 +39,7 @@ struct clickhouse_settings {
     std::string table{};
     std::string instance{};  ///< tells apart the programs that ship to the same server
     std::size_t most_rows = 100'000;
-    std::size_t most_bytes = std::size_t{64} << 20;
+    std::size_t most_bytes = std::size_t{32} << 20;
 };
 
 class clickhouse_destination final : public destination {

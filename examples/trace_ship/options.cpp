@@ -156,7 +156,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "node_exporter collects them")
         ->option_text("FILE");
     app.add_flag("--once", into.shipping.once,
-                 "End when all that is there was delivered, instead of following");
+                 "End when all that is there was delivered, instead of following; give up if the "
+                 "server is away for 30 seconds");
     app.add_flag("--dry-run", into.dry_run,
                  "Show the traces and the statement that creates the table; connect to no server");
     app.footer(footer);

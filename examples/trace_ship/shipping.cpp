@@ -32,6 +32,8 @@ constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{200};
 constexpr std::chrono::milliseconds first_delay{100};
 constexpr std::chrono::milliseconds longest_delay{30'000};
+constexpr std::chrono::seconds patience_once{30};
+constexpr std::chrono::seconds last_reading{5};
 constexpr std::size_t items_in_turn = 65536;
 
 /// Writes a file whole or not at all.
@@ -59,9 +61,9 @@ shipping::shipping(shipping_settings settings, destination& to,
     }
 }
 
-void shipping::report(const std::string& what) {
-    if (what == reported_) return;
-    reported_ = what;
+void shipping::report(const std::string& what, std::string& last) {
+    if (what == last) return;
+    last = what;
     complain("trace-ship", what);
 }
 
@@ -83,6 +85,7 @@ template <class Attempt>
 bool shipping::repeat(Attempt&& attempt) {
     static std::minstd_rand random{std::random_device{}()};
     int attempts_when_stopped = 3;
+    const auto began = clock::now();
     for (auto delay = first_delay;; delay = (std::min)(delay * 2, longest_delay)) {
         std::string what;
         try {
@@ -100,7 +103,8 @@ bool shipping::repeat(Attempt&& attempt) {
         ++failures_;
         if (stop_ > 1) return false;
         if (stop_ != 0 && --attempts_when_stopped == 0) return false;
-        report(what);
+        report(what, reported_);
+        if (settings_.once && clock::now() - began >= patience_once) return false;
         // Not all machines at the same moment.
         const auto half = static_cast<unsigned>(delay.count() / 2);
         (void)wait(std::chrono::milliseconds(half + random() % (half + 1)));
@@ -121,7 +125,7 @@ void shipping::look_for_files() {
             }
         } catch (const std::system_error& fault) {
             complete = false;
-            report(fault.what());
+            report(fault.what(), reported_here_);
         }
     }
     // The number of a removed file may be given to another.
@@ -163,13 +167,14 @@ void shipping::consider(const found_file& file) {
     closed_[file.id] = now;
 }
 
-void shipping::start_traces() {
+bool shipping::start_traces() {
     for (auto& each : traces_) {
         if (each.trace->is_started()) continue;
         // What is not delivered yet is missing in the answer.
-        if (to_.items() != 0 && !deliver()) return;
-        if (!repeat([&] { each.trace->start(to_); })) return;
+        if (to_.items() != 0 && !deliver()) return false;
+        if (!repeat([&] { each.trace->start(to_); })) return false;
     }
+    return true;
 }
 
 bool shipping::read_traces() {
@@ -229,18 +234,20 @@ bool shipping::deliver() {
 }
 
 bool shipping::run() {
-    if (!repeat([&] { to_.prepare(); })) return true;
-    while (stop_ == 0) {
+    if (!repeat([&] { to_.prepare(); })) return stop_ != 0;  // nothing was read
+    bool gave_up = false;
+    while (stop_ == 0 && !gave_up) {
         look_for_files();
-        start_traces();
-        if (stop_ != 0) break;
+        gave_up = !start_traces();
+        if (gave_up || stop_ != 0) break;
         const bool full = read_traces();
         const bool due = to_.items() != 0 && clock::now() - oldest_ >= settings_.interval;
         const bool idle = std::all_of(traces_.begin(), traces_.end(), [](const open_trace& each) {
             return each.done || each.next_look > clock::now();
         });
         if (full || due || (settings_.once && idle)) {
-            if (!deliver()) break;
+            gave_up = !deliver();
+            if (gave_up) break;
         }
         close_ended();
         write_metrics(false);
@@ -254,16 +261,23 @@ bool shipping::run() {
         }
         if (idle) (void)wait(shortest_pause);
     }
-    // What programs have written before the stop.
-    if (stop_ == 1) {
+    // What programs have written before the stop, and not all that they write after it.
+    const auto last_look = clock::now() + last_reading;
+    for (bool more = true; more && stop_ == 1 && clock::now() < last_look;) {
         for (auto& each : traces_) each.next_look = {};
-        while (read_traces() && stop_ == 1) {
-            if (!deliver()) break;
-        }
+        const std::size_t before = to_.items();
+        const bool full = read_traces();
+        more = full ? deliver() : to_.items() != before;
     }
-    const bool all = stop_ > 1 ? to_.items() == 0 : deliver();
+    const bool may_try = stop_ == 1 || (stop_ == 0 && !gave_up);
+    const bool all = (may_try ? deliver() : to_.items() == 0) && (!gave_up || stop_ != 0);
     write_metrics(true);
-    if (!all) {
+    if (settings_.show_progress) {
+        last_progress_ = {};
+        show_progress();
+        std::fputc('\n', stderr);
+    }
+    if (to_.items() != 0) {
         complain("trace-ship", std::to_string(to_.items()) +
                                    " records were read and not delivered: the next run reads them "
                                    "again, or reports them as lost");
@@ -305,7 +319,7 @@ void shipping::write_metrics(bool now) {
     try {
         replace_file(settings_.metrics_file, text);
     } catch (const std::system_error& fault) {
-        report(fault.what());
+        report(fault.what(), reported_here_);
     }
 }
 

@@ -32,7 +32,7 @@ struct shipping_settings {
     std::string metrics_file{};                ///< empty: none
     std::chrono::milliseconds interval{1000};  ///< a record waits at most so long for others
     std::size_t most_open = 1000;              ///< files at a time
-    bool once = false;                         ///< ends when all is delivered that is there
+    bool once = false;  ///< ends when all is delivered, or the server is away for long
     bool show_progress = false;
 };
 
@@ -62,7 +62,8 @@ private:
 
     void look_for_files();
     void consider(const found_file& file);
-    void start_traces();
+    /// False: it was stopped, or the server is away for long.
+    bool start_traces();
     /// Reads what there is. True if a trace waits for the batch to be delivered.
     bool read_traces();
     void close_ended();
@@ -71,7 +72,7 @@ private:
     template <class Attempt>
     bool repeat(Attempt&& attempt);
     bool wait(std::chrono::milliseconds time);
-    void report(const std::string& what);
+    static void report(const std::string& what, std::string& last);
     void write_metrics(bool now);
     void show_progress();
 
@@ -82,7 +83,8 @@ private:
     std::vector<open_trace> traces_{};
     std::map<file_id, known_file> closed_{};
     std::set<std::string> shipped_ids_{};  // of the traces that are open
-    std::string reported_{};               // the last failure
+    std::string reported_{};               // the last failure of the server
+    std::string reported_here_{};          // of a folder or file here
     clock::time_point oldest_{};           // of the items that wait
     clock::time_point next_scan_{};
     clock::time_point next_metrics_{};
