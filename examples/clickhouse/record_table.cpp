@@ -203,6 +203,12 @@ std::string quoted_name(std::string_view name) {
     return made + '`';
 }
 
+std::string quoted_table(std::string_view name) {
+    const std::size_t dot = name.find('.');
+    if (dot == name.npos) return quoted_name(name);
+    return quoted_name(name.substr(0, dot)) + '.' + quoted_name(name.substr(dot + 1));
+}
+
 std::string quoted_text(std::string_view text) {
     std::string made = "'";
     for (const char c : text) {
@@ -256,16 +262,19 @@ std::size_t record_table::column_for(std::string name, const column_type& type,
 
 std::vector<record_table::field_column> record_table::fields_of(const reduce::event_type& type) {
     std::vector<field_column> made;
-    std::map<std::string, unsigned> met;
     for (std::size_t i = 0; i < type.fields.size(); ++i) {
         const auto& field = type.fields[i];
-        std::string name = identifier(type.name + '_' + field.name);
-        const unsigned which = ++met[name];
-        if (which > 1) name += '_' + std::to_string(which);
+        const std::string name = identifier(type.name + '_' + field.name);
         std::string comment = type.name + '.' + field.shown_name();
         if (field.type == field_type::address) comment += " (address)";
-        made.push_back(
-            {column_for(std::move(name), type_of(field), std::move(comment)), i, field.flow});
+        // A row has one value in a column: fields of one event do not share it.
+        std::size_t column = column_for(name, type_of(field), comment);
+        for (unsigned which = 2; std::any_of(
+                 made.begin(), made.end(), [&](const auto& each) { return each.column == column; });
+             ++which) {
+            column = column_for(name + '_' + std::to_string(which), type_of(field), comment);
+        }
+        made.push_back({column, i, field.flow});
     }
     return made;
 }
@@ -307,8 +316,9 @@ std::vector<std::string> record_table::missing(const std::map<std::string, std::
                                          theirs->second + ", and has to be " + mine.type.text());
             }
             // Its old name stays taken: fields that would share it have the type, too.
-            mine.name = other_name(mine.name, mine.type);
-            by_name_.emplace(mine.name, i);
+            do {
+                mine.name = other_name(mine.name, mine.type);
+            } while (!by_name_.emplace(mine.name, i).second);
             columns_[i].rename(mine.name);
             theirs = there.find(mine.name);
         }

@@ -195,6 +195,8 @@ private:
 
 /// An identifier in back quotes.
 [[nodiscard]] std::string quoted_name(std::string_view name);
+/// [DATABASE.]NAME, each in back quotes.
+[[nodiscard]] std::string quoted_table(std::string_view name);
 /// A text in single quotes.
 [[nodiscard]] std::string quoted_text(std::string_view text);
 

@@ -251,7 +251,7 @@ private:
                 exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
         case output_format::clickhouse_table:
             return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
-                exporting::clickhouse_options{"", wanted.table,
+                exporting::clickhouse_options{"", clickhouse::quoted_table(wanted.table),
                                               *clickhouse::server_version::parse(wanted.server),
                                               wanted.events});
         case output_format::print:

@@ -74,6 +74,7 @@ private:
 
     [[nodiscard]] std::string quoted_table() const;
     std::string ask(const std::string& query);
+    void check_engine();
     void declare_columns();
     void await_end_of(const std::string& query_ids);
     [[nodiscard]] bool is_running(const std::string& query_id);

@@ -123,11 +123,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "The database (the user's default database otherwise)")
         ->option_text("NAME");
     app.add_option("--table", into.clickhouse.table, "The table, which is created if it is missing")
-        ->option_text("NAME")
+        ->option_text("[DATABASE.]NAME")
         ->default_val("trace_records");
-    app.add_option("--host", into.shipping.host,
-                   "The name of this machine in the table (what `uname -n` prints otherwise)")
-        ->option_text("NAME");
+    auto* host =
+        app.add_option("--host", into.shipping.host,
+                       "The name of this machine in the table (what `uname -n` prints otherwise)");
+    host->option_text("NAME");
     app.add_option("--match", into.shipping.glob, "Only files whose names match")
         ->option_text("GLOB")
         ->default_val("*");
@@ -142,7 +143,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_option("--interval", seconds, "How long a record may wait for others of its batch")
         ->option_text("SECONDS")
         ->default_val("1")
-        ->check(CLI::Range(0.01, 3600.0));
+        ->check([](const std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && value >= 0.01 &&
+                              value <= 3600;  // NaN is neither
+            return good ? std::string() : "'" + text + "' is no number from 0.01 to 3600";
+        });
     app.add_option("--batch", into.clickhouse.most_rows, "The most rows of an insert")
         ->option_text("ROWS")
         ->default_val("100000")
@@ -167,6 +173,16 @@ bool parse(int argc, char** argv, options& into, int& status) {
     try {
         app.parse(argc, argv);
         if (!*to && !into.dry_run) throw CLI::ValidationError("--to", "is required: the server");
+        const auto& table = into.clickhouse.table;
+        if (table.empty() || table.front() == '.' || table.back() == '.') {
+            throw CLI::ValidationError("--table", "'" + table + "' is no [DATABASE.]NAME");
+        }
+        if (table.find('.') != table.npos && !into.clickhouse.database.empty()) {
+            throw CLI::ValidationError("--database", "--table names a database as well");
+        }
+        if (*host && into.shipping.host.empty()) {
+            throw CLI::ValidationError("--host", "an empty name");
+        }
         if (*to && !into.http.url.ends_with('/')) into.http.url += '/';
         into.shipping.interval =
             std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));

@@ -34,6 +34,7 @@ constexpr std::chrono::milliseconds first_delay{100};
 constexpr std::chrono::milliseconds longest_delay{30'000};
 constexpr std::chrono::seconds patience_once{30};
 constexpr std::chrono::seconds last_reading{5};
+constexpr unsigned looks_at_copies = 5;
 constexpr std::size_t items_in_turn = 65536;
 
 /// Writes a file whole or not at all.
@@ -57,7 +58,14 @@ shipping::shipping(shipping_settings settings, destination& to,
                    const volatile std::sig_atomic_t& stop)
     : settings_(std::move(settings)), to_(to), stop_(stop) {
     for (const auto& each : settings_.folders) {
-        folders_.push_back(std::make_unique<trace_folder>(each, settings_.glob));
+        struct stat status {};
+        if (::stat(each.c_str(), &status) != 0) {
+            throw std::system_error(errno, std::generic_category(), each);
+        }
+        const bool twice = std::any_of(folders_.begin(), folders_.end(), [&](const auto& other) {
+            return other->id() == id_of(status);
+        });
+        if (!twice) folders_.push_back(std::make_unique<trace_folder>(each, settings_.glob));
     }
 }
 
@@ -123,11 +131,13 @@ void shipping::look_for_files() {
                 there.insert(file.id);
                 consider(file);
             }
-        } catch (const std::system_error& fault) {
+        } catch (const std::exception& fault) {
             complete = false;
             report(fault.what(), reported_here_);
         }
     }
+    if (complete) reported_here_.clear();
+    std::erase_if(copies_, [&](const auto& each) { return !there.contains(each.first); });
     // The number of a removed file may be given to another.
     if (complete) {
         std::erase_if(closed_, [&](const auto& each) { return !there.contains(each.first); });
@@ -149,10 +159,16 @@ void shipping::consider(const found_file& file) {
         auto trace =
             std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host);
         const std::string id = trace->identity().text();
-        if (shipped_ids_.contains(id)) {
-            throw std::runtime_error(file.path + ": a copy of a trace that is shipped already");
+        if (const auto other = shipped_ids_.find(id); other != shipped_ids_.end()) {
+            // It may have more than the other. Programs that end make a copy for a moment.
+            if (++copies_[file.id] == looks_at_copies) {
+                complain("trace-ship", file.path + ": the same trace as " + other->second +
+                                           ", which is shipped first");
+            }
+            return;
         }
-        shipped_ids_.insert(id);
+        shipped_ids_.emplace(id, file.path);
+        copies_.erase(file.id);
         traces_.push_back({file.id, std::move(trace), {}, shortest_pause});
         closed_.erase(file.id);
         return;
@@ -213,10 +229,7 @@ void shipping::close_ended() {
         struct stat status {};
         const bool there = ::fstat(each.trace->file().about().bytes().fd(), &status) == 0;
         if (there) {
-            closed_[each.id] = {
-                {std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-                 static_cast<std::int64_t>(status.st_size)},
-                false};
+            closed_[each.id] = {stamp_of(status), false};
         }
         shipped_ids_.erase(each.trace->identity().text());
         each.trace->leave(to_);
@@ -234,7 +247,10 @@ bool shipping::deliver() {
 }
 
 bool shipping::run() {
-    if (!repeat([&] { to_.prepare(); })) return stop_ != 0;  // nothing was read
+    if (!repeat([&] { to_.prepare(); })) {
+        complain("trace-ship", "nothing was read");
+        return false;
+    }
     bool gave_up = false;
     while (stop_ == 0 && !gave_up) {
         look_for_files();
@@ -270,7 +286,15 @@ bool shipping::run() {
         more = full ? deliver() : to_.items() != before;
     }
     const bool may_try = stop_ == 1 || (stop_ == 0 && !gave_up);
-    const bool all = (may_try ? deliver() : to_.items() == 0) && (!gave_up || stop_ != 0);
+    std::size_t unread = waiting_;
+    for (const auto& each : traces_) {
+        if (!each.trace->is_started()) ++unread;
+    }
+    if (unread != 0) {
+        complain("trace-ship", std::to_string(unread) + " traces were not read");
+    }
+    const bool all =
+        (may_try ? deliver() : to_.items() == 0) && unread == 0 && (!gave_up || stop_ != 0);
     write_metrics(true);
     if (settings_.show_progress) {
         last_progress_ = {};
@@ -308,6 +332,11 @@ void shipping::write_metrics(bool now) {
     add("sent_bytes_total", "counter", "Bytes of inserts, compressed.", to_.sent_bytes());
     add("failures_total", "counter", "Requests without success, which were repeated.", failures_);
     add("files_skipped_total", "counter", "Files that are no traces, or copies.", files_skipped_);
+    std::size_t unread = waiting_;
+    for (const auto& each : traces_) {
+        if (!each.trace->is_started()) ++unread;
+    }
+    add("unread_traces", "gauge", "Traces of which nothing was read yet.", unread);
     add("open_traces", "gauge", "Traces that are followed.", traces_.size());
     add("waiting_files", "gauge", "Files beyond the number that may be open.", waiting_);
     add("waiting_records", "gauge", "Records that are read and not delivered.", to_.items());
@@ -318,8 +347,9 @@ void shipping::write_metrics(bool now) {
         static_cast<double>(delivered_counts_.newest_ns) / 1e9);
     try {
         replace_file(settings_.metrics_file, text);
+        reported_metrics_.clear();
     } catch (const std::system_error& fault) {
-        report(fault.what(), reported_here_);
+        report(fault.what(), reported_metrics_);
     }
 }
 

@@ -82,10 +82,12 @@ private:
     std::vector<std::unique_ptr<trace_folder>> folders_{};
     std::vector<open_trace> traces_{};
     std::map<file_id, known_file> closed_{};
-    std::set<std::string> shipped_ids_{};  // of the traces that are open
-    std::string reported_{};               // the last failure of the server
-    std::string reported_here_{};          // of a folder or file here
-    clock::time_point oldest_{};           // of the items that wait
+    std::map<std::string, std::string> shipped_ids_{};  // of open traces: their paths
+    std::map<file_id, unsigned> copies_{};              // of these; how often they were seen
+    std::string reported_{};                            // the last failure of the server
+    std::string reported_here_{};                       // of a folder or file here
+    std::string reported_metrics_{};
+    clock::time_point oldest_{};  // of the items that wait
     clock::time_point next_scan_{};
     clock::time_point next_metrics_{};
     clock::time_point last_progress_{};
