@@ -147,7 +147,8 @@ void shipping::consider(const found_file& file) {
     known_file now{file.stamp, true};
     try {
         auto trace =
-            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host);
+            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host,
+                                             settings_.symbols ? &symbols_ : nullptr);
         const std::string id = trace->identity().text();
         if (shipped_ids_.contains(id)) {
             throw std::runtime_error(file.path + ": a copy of a trace that is shipped already");
