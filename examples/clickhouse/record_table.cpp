@@ -187,28 +187,12 @@ std::optional<server_version> server_version::parse(std::string_view text) {
     return made;
 }
 
-std::string trace_identity::text() const {
-    std::string made;
-    for (const std::uint64_t half : id) {
-        for (int shift = 60; shift >= 0; shift -= 4) made += "0123456789abcdef"[half >> shift & 15];
-    }
-    for (const std::size_t at : {20U, 16U, 12U, 8U}) made.insert(at, 1, '-');
-    return made;
-}
-
 trace_identity identity_of(const reduce::tables& in, std::string host) {
-    trace_identity made;
-    made.host = std::move(host);
-    alignas(8) std::byte bytes[sizeof(trace_ring::layout::file_header)]{};
-    if (in.bytes().read(0, bytes, sizeof bytes) != sizeof bytes) {
-        throw trace_ring::format_error(in.name(), 0, "the file ends in its header");
+    trace_identity made{std::move(host), records::id_of(in), 0};
+    constexpr std::uint64_t at = offsetof(trace_ring::layout::file_header, created);
+    if (in.bytes().read(at, &made.created_ns, sizeof made.created_ns) != sizeof made.created_ns) {
+        throw trace_ring::format_error(in.name(), at, "the file ends in its header");
     }
-    const auto& header =
-        *static_cast<const trace_ring::layout::file_header*>(static_cast<const void*>(bytes));
-    // relaxed, all: a private copy
-    made.id[0] = header.id[0].load(trace_ring::relaxed);
-    made.id[1] = header.id[1].load(trace_ring::relaxed);
-    made.created_ns = static_cast<std::int64_t>(header.created.load(trace_ring::relaxed));
     return made;
 }
 
@@ -382,7 +366,8 @@ std::int64_t record_table::day_of(std::size_t from, const reduce::item& what) co
 void record_table::add(std::size_t from, const row_item& one, std::uint64_t batch_number) {
     source& its = *traces_[from];
     if (!its.whose.host.empty()) put(host, its.whose.host);
-    put(trace, its.whose.native());
+    // In the Native format a UUID is its halves, each of 64 bits.
+    put(trace, its.whose.id);
     std::string_view is;
     const std::int64_t time = time_of(its, *one.what, is);
     its.last_ns = time;

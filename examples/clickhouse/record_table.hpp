@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include <records/file_id.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -51,16 +52,10 @@ struct server_version {
 /// What all rows of one trace have in common.
 struct trace_identity {
     std::string host{};
-    std::uint64_t id[2] = {};     ///< of the file
+    records::file_id id{};
     std::int64_t created_ns = 0;  ///< of the file, since 1970
 
-    /// 00112233-4455-6677-8899-aabbccddeeff
-    [[nodiscard]] std::string text() const;
-    /// As the Native format has a UUID: its halves.
-    struct halves {
-        std::uint64_t first, second;
-    };
-    [[nodiscard]] halves native() const noexcept { return {id[0], id[1]}; }
+    [[nodiscard]] std::string text() const { return id.text(); }
 };
 /// The identity in the file's header. Throws format_error if it cannot be read.
 [[nodiscard]] trace_identity identity_of(const reduce::tables& in, std::string host);

@@ -133,10 +133,13 @@ void check_format(const options& wanted) {
             facts.value != output_format::clickhouse) {
             throw CLI::ValidationError(name + "has addresses without names: not with --symbols");
         }
+        if (!wanted.counters.empty() && facts.value == output_format::otlp) {
+            throw CLI::ValidationError(name + "draws no curves: not with --counter");
+        }
         if ((!wanted.flows.empty() || !wanted.counters.empty()) && !facts.roles) {
             throw CLI::ValidationError(name +
                                        "draws nothing: --flow and --counter are for chrome, "
-                                       "perfetto and html");
+                                       "perfetto and html, --flow also for otlp");
         }
     }
 }
@@ -409,7 +412,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_option(
            "--flow", into.flows,
            "In chrome, perfetto and html, connect records that have the same number in this "
-           "field, in addition to fields of type flow; with * ? and [a-z]; may be given again")
+           "field, in addition to fields of type flow; in otlp, their spans are one trace; with * "
+           "? and [a-z]; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
     app.add_option(
