@@ -82,7 +82,8 @@ def chosen(name, label, sql, every):
 def variables():
     times = "time_ns >= toInt64(${__from}) * 1000000 AND time_ns <= toInt64(${__to}) * 1000000"
     seen = f"FROM trace_records WHERE {times}"
-    on_host = "(${host:sqlstring} = '' OR host = ${host:sqlstring})"
+    on_host = ("host >= ${host:sqlstring} AND "
+               "host <= if(${host:sqlstring} = '', '\\xFF\\xFF\\xFF\\xFF', ${host:sqlstring})")
     # Columns of numbers that a record need not have: of fields, and duration_ns.
     field = ("SELECT name FROM system.columns WHERE database = currentDatabase() AND "
              "table = 'trace_records' AND name != 'latest_ns' AND "

@@ -5,6 +5,7 @@
 --   before its record was made: then the block is live if there were more allocations than frees.
 -- - Blocks that a process inherited by fork are left out. Those of processes that have ended are not.
 -- - A lost record of a free makes its block live.
+-- The condition for the host is a range, as the table is sorted by host: the server reads only its rows.
 -- Edit: the host and program (empty: all), and the time, in nanoseconds since 1970, as of which blocks are live.
 WITH '' AS wanted_program
 SELECT sum(bytes) AS live_bytes, count() AS blocks, max(bytes) AS largest, host, program, call, call_site
@@ -56,11 +57,12 @@ FROM
           AND event IN ('malloc', 'new', 'new_aligned', 'calloc', 'realloc', 'reallocarray', 'posix_memalign',
                         'aligned_alloc', 'memalign', 'valloc', 'pvalloc', 'free', 'delete', 'free_sized',
                         'free_aligned_sized')
-          AND (wanted_host = '' OR host = wanted_host)
+          AND host >= wanted_host AND host <= if(wanted_host = '', '\xFF\xFF\xFF\xFF', wanted_host)
           AND time_ns <= wanted_until
     )
     GROUP BY host, trace, process, pid, address
-    HAVING argMax(change, place) > 0 OR (argMax(change, place) = -2 AND sum(multiIf(change = 1, 1, change = 2, 0, -1)) > 0)
+    HAVING argMax(change, place) > 0
+        OR (argMax(change, place) = -2 AND sum(multiIf(change = 1, 1, change = 2, 0, -1)) > 0)
 )
 WHERE wanted_program = '' OR program = wanted_program
 GROUP BY host, program, call, call_site

@@ -2,6 +2,7 @@
 -- began. after_ns: since the begin; a few nanoseconds off, as durations and dates are rounded differently.
 -- If the span ended in another lane (end_lane), these are the records until the time of its end.
 -- Spans whose begin was lost are not found.
+-- The condition for the host is a range, as the table is sorted by host: the server reads only its rows.
 -- Edit, in both subqueries: the event, the host (empty: all), the times in nanoseconds since 1970, and the number
 -- behind LIMIT.
 SELECT
@@ -18,7 +19,7 @@ FROM
         SELECT host, trace, began_lane
         FROM trace_records
         WHERE kind = 'record' AND span = 'end' AND duration_ns IS NOT NULL AND event = wanted_event
-          AND (wanted_host = '' OR host = wanted_host)
+          AND host >= wanted_host AND host <= if(wanted_host = '', '\xFF\xFF\xFF\xFF', wanted_host)
           AND time_ns >= wanted_from AND time_ns <= wanted_until
         ORDER BY duration_ns DESC, host, trace, lane, position
         LIMIT 10
@@ -34,7 +35,7 @@ ALL INNER JOIN
         time_ns - toInt64(assumeNotNull(duration_ns)) AS begin_ns
     FROM trace_records
     WHERE kind = 'record' AND span = 'end' AND duration_ns IS NOT NULL AND event = wanted_event
-      AND (wanted_host = '' OR host = wanted_host)
+      AND host >= wanted_host AND host <= if(wanted_host = '', '\xFF\xFF\xFF\xFF', wanted_host)
       AND time_ns >= wanted_from AND time_ns <= wanted_until
     ORDER BY duration_ns DESC, host, trace, lane, position
     LIMIT 10

@@ -167,7 +167,7 @@ def percentiles(server, traces):
                              values[-1]))
         found = answer(server, query("percentiles", field=column))
         compared += compare(f"percentiles of {field}", [
-            (row["host"], int(row["values"]),
+            (row["host"], int(row["records"]),
              *(number(row[name]) for name in ("least", "p50", "p90", "p99", "most")))
             for row in found], expected)
     return compared
