@@ -317,8 +317,8 @@ def main():
             if HEAP_RUNS:
                 compared["memory"] = memory(server, folder)
             compared["dashboard"] = dashboard(server, traces)
-            print("proof: queries:", ", ".join(f"{name} {count}" for name, count in
-                                               compared.items()), "rows compared")
+            print("rows compared:", ", ".join(f"{name} {count}" for name, count in
+                                               compared.items()))
 
 
 main()
