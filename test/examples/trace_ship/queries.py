@@ -3,8 +3,8 @@
 """queries.py TRACE_SHIP TRACE_REDUCE QUERY_WRITER QUERIES [HEAP_RECORD HEAP_PROGRAM WHAT...]
 
 The answers of examples/trace_ship/queries/*.sql from a ClickHouse server, compared with what
-trace-reduce --sql says of the same traces, which come from three hosts. WHAT: of the heap program, whose
-traces the query for memory is asked about."""
+trace-reduce --sql answers for the same traces, which come from three hosts. The query for memory is
+asked about the heap traces of HEAP_PROGRAM WHAT; it is left out without these."""
 
 import collections
 import csv
@@ -54,9 +54,10 @@ def query(name, **constants):
     limit = constants.pop("limit", None)
     check(set(constants) <= {key[len("wanted_"):] for key in defaults}, name, constants, defaults)
     for key, value in constants.items():
-        text = re.sub(CONSTANT, lambda found, key=key, value=value:
-                      f"{literal(value)} AS {found[2]}" if found[2] == "wanted_" + key else found[0],
-                      text)
+        def replaced(found, name="wanted_" + key, by=literal(value)):
+            return f"{by} AS {name}" if found[2] == name else found[0]
+
+        text = re.sub(CONSTANT, replaced, text)
     return text if limit is None else re.sub(r"LIMIT \d+", f"LIMIT {limit}", text)
 
 
@@ -106,7 +107,9 @@ class Trace:
         def value(name, text):
             if name in ("thread", "program"):
                 return bytes.fromhex(text)
-            return text.encode() if name in ("event", "span", "cause") else int(text or 0)  # 0: not known
+            if name in ("event", "span", "cause"):
+                return text.encode()
+            return int(text or 0)  # 0: not known
 
         return [{name: value(name, text) for name, text in row.items()} | {
             "host": self.host, "trace": self.id} for row in reduce(self.file, sql)]
@@ -211,10 +214,10 @@ def slow_spans(server, traces):
         check(durations == sorted(durations, reverse=True), "slow_spans are not sorted")
         compared += compare(f"slow_spans {event} {host}", sorted(picked(found, names)),
                             sorted(picked(expected, names)))
-        # A begin is computed from the end and the duration: about, as dates may be adjusted between.
+        # The query computes a begin from the end and the duration: dates may be adjusted between.
         for one, other in zip(sorted(picked(found, names + " after_ns")),
                               sorted(picked(expected, names + " after_ns"))):
-            check(abs(one[-1] - other[-1]) <= 1 + one[0] / 1000, "slow_spans: after_ns of", one, other)
+            check(abs(one[-1] - other[-1]) <= 5 + one[0] / 1000, "after_ns of", one, other)
     return compared
 
 
@@ -264,7 +267,8 @@ def memory(server, folder):
             timeout=120).close()
     sums = [server.ask("SELECT count(), uniqExact(stack_text), "
                        "sum(cityHash64(toString(trace), lane, position, stack_text)) "
-                       f"FROM {table} WHERE stack_text != ''") for table in ("trace_records", "other")]
+                       f"FROM {table} WHERE stack_text != ''")
+            for table in ("trace_records", "other")]
     check(sums[0] == sums[1] and int(sums[0][0][0]) > 100, "stack_text", sums)
     return compared
 
