@@ -81,6 +81,8 @@ std::vector<record_table::shape> common_shapes() {
     text("fault", "why the fields cannot be read");
     number("raw", "String", 0, nullptr, "the bytes of a record whose fields cannot be read");
     all.push_back({"cut", {"String", 0, form::array}, nullptr, "the fields that were cut"});
+    number("stack_text", "String", 0, "CODEC(ZSTD(1))",
+           "the field stack with names, inner < outer, if they were looked up");
     number("batch", "UInt64", 8, nullptr, "the insert that it came with");
     return all;
 }
@@ -394,7 +396,8 @@ void record_table::add(std::size_t from, const row_item& one, std::uint64_t batc
 
 void record_table::set_lane(const source& its, const reduce::lane_info& of) {
     put(lane, of.number);
-    if (!of.listed) return;
+    // Of a lane that has left the table, an owner record may say which thread wrote.
+    if (!of.listed && of.thread == 0) return;
     put(pid, of.pid);
     if (of.process) {
         put(process, *of.process);
@@ -431,6 +434,7 @@ void record_table::set(source& its, const reduce::record_view& record, const row
         put(duration_ns, one.took->ns(clock));
         if (one.took->interval) put(duration_is, std::string_view("inexact"));
     }
+    if (!one.stack_text.empty()) put(stack_text, one.stack_text);
     if (!record.fault().empty()) {
         put(id, record.id());
         put(fault, record.fault());

@@ -67,6 +67,8 @@ struct row_item {
     const trace_ring::exporter::span_length* took = nullptr;
     /// Where that span began, also if the record does not say so.
     std::optional<reduce::span_place> began{};
+    /// The names of the functions in its call stack; empty: not known.
+    std::string_view stack_text{};
 };
 
 /// The columns, and the rows that are collected for the next block. Not thread-safe.
@@ -111,6 +113,7 @@ public:
         fault,
         raw,
         cut,
+        stack_text,
         batch,
         common_count
     };
@@ -122,6 +125,9 @@ public:
     [[nodiscard]] const std::deque<shape>& shapes() const noexcept { return shapes_; }
     /// Makes columns for the fields of an event's type, if they are not there.
     void enter(const reduce::event_type& type) { (void)fields_of(type); }
+    /// Makes the columns of the calls in heap traces (heap_recorder/heap_events.hpp) that a query
+    /// for live blocks reads, so that it need not know which of them a program calls.
+    void enter_heap_calls();
     /// CREATE TABLE IF NOT EXISTS with all columns, and the ordering, partitions and codecs that
     /// suit traces.
     [[nodiscard]] std::string create_statement(const std::string& table,

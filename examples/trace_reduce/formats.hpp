@@ -248,12 +248,12 @@ private:
             return std::make_unique<one_format<html_writer>>(roles);
         case output_format::clickhouse:
             return std::make_unique<one_format<exporting::clickhouse_writer>>(
-                exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
+                exporting::clickhouse_options{wanted.host, "", {}, wanted.events, wanted.symbols});
         case output_format::clickhouse_table:
             return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
                 exporting::clickhouse_options{"", clickhouse::quoted_table(wanted.table),
                                               *clickhouse::server_version::parse(wanted.server),
-                                              wanted.events});
+                                              wanted.events, false});
         case output_format::print:
             throw std::runtime_error("--format print is for CPTRAP files");
     }

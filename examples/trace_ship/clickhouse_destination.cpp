@@ -108,6 +108,7 @@ clickhouse_destination::clickhouse_destination(http_settings http, clickhouse_se
       url_(http.url),
       settings_(std::move(settings)),
       random_(std::random_device{}()) {
+    if (settings_.heap_calls) table_.enter_heap_calls();
     if (!settings_.database.empty()) {
         database_parameter_ = '&' + http_client::parameter("database", settings_.database);
     }

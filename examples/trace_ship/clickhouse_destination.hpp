@@ -37,7 +37,8 @@ namespace trace_ship {
 struct clickhouse_settings {
     std::string database{};  ///< empty: the user's
     std::string table{};
-    std::string instance{};  ///< tells apart the programs that ship to the same server
+    std::string instance{};   ///< tells apart the programs that ship to the same server
+    bool heap_calls = false;  ///< makes the columns of all calls in heap traces
     std::size_t most_rows = 100'000;
     std::size_t most_bytes = std::size_t{32} << 20;
 };

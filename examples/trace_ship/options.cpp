@@ -161,6 +161,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Write figures about this program to this file every 5 seconds, as Prometheus's "
                    "node_exporter collects them")
         ->option_text("FILE");
+    auto* symbols = app.add_flag(
+        "--symbols", into.shipping.symbols,
+        "Fill the column stack_text: the functions and lines of the call stacks in heap traces, by "
+        "the traces' records 'module', and the files that these name, if they are still the same. "
+        "Also make the columns of all events of heap traces");
     app.add_flag("--once", into.shipping.once,
                  "End when all that is there was delivered, instead of following; give up if the "
                  "server is away for 30 seconds");
@@ -172,6 +177,9 @@ bool parse(int argc, char** argv, options& into, int& status) {
     });
     try {
         app.parse(argc, argv);
+        if (*symbols && !clickhouse::stack_symbols::can_name()) {
+            throw CLI::ValidationError("--symbols", "this program was built without elfutils");
+        }
         if (!*to && !into.dry_run) throw CLI::ValidationError("--to", "is required: the server");
         const auto& table = into.clickhouse.table;
         if (table.empty() || table.front() == '.' || table.back() == '.') {
@@ -186,6 +194,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         if (*to && !into.http.url.ends_with('/')) into.http.url += '/';
         into.shipping.interval =
             std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
+        into.clickhouse.heap_calls = into.shipping.symbols;
         into.shipping.show_progress = ::isatty(STDERR_FILENO) != 0;
         if (into.shipping.host.empty()) {
             std::array<char, HOST_NAME_MAX + 1> name{};

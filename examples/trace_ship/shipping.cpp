@@ -157,7 +157,8 @@ void shipping::consider(const found_file& file) {
     known_file now{file.stamp, true};
     try {
         auto trace =
-            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host);
+            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host,
+                                             settings_.symbols ? &symbols_ : nullptr);
         const std::string id = trace->identity().text();
         if (const auto other = shipped_ids_.find(id); other != shipped_ids_.end()) {
             // It may have more than the other. Programs that end make a copy for a moment.

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include <clickhouse/stack_names.hpp>
+
 #include "destination.hpp"
 #include "followed_trace.hpp"
 #include "trace_folder.hpp"
@@ -32,6 +34,7 @@ struct shipping_settings {
     std::string metrics_file{};                ///< empty: none
     std::chrono::milliseconds interval{1000};  ///< a record waits at most so long for others
     std::size_t most_open = 1000;              ///< files at a time
+    bool symbols = false;                      ///< names the functions in call stacks
     bool once = false;  ///< ends when all is delivered, or the server is away for long
     bool show_progress = false;
 };
@@ -80,6 +83,7 @@ private:
     destination& to_;
     const volatile std::sig_atomic_t& stop_;
     std::vector<std::unique_ptr<trace_folder>> folders_{};
+    clickhouse::stack_symbols symbols_{};  // outlives the traces
     std::vector<open_trace> traces_{};
     std::map<file_id, known_file> closed_{};
     std::map<std::string, std::string> shipped_ids_{};  // of open traces: their paths
