@@ -36,6 +36,8 @@ LINES = {
     "heap-report": [("heap-report --sh", ["--short-life"], []), ("heap-report ord", ["orders.trace"], [])],
     "branch-trace": [("branch-trace --source ", ["auto", "bts", "step"], []),
                      ("branch-trace -- seq-numb", ["seq-numbers"], [])],
+    "trace-ship": [("trace-ship --da", ["--database"], ["--dry-run"]),
+                   ("trace-ship --ca ord", ["orders.trace"], [])],
     "trace-clauses": [("trace-clauses --source=k", ["kernel"], ["ptrace"])],
     "address-trace": [
         ("address-trace r", ["run", "report"], ["cc"]),

@@ -50,6 +50,8 @@ PROMISES = {
                 "random code that the checker accepts is run by two interpreters"),
     "references": ("A traced program's trace has all of its references, and none made by the tracing",
                    "compared with an independent count of the same hooks; programs are killed or call exec"),
+    "delivery": ("Each record that is shipped arrives once, or as a loss",
+                 "a ClickHouse server counts, while both sides are killed, cut off or out of space"),
     "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
     "headers": ("Each header compiles alone, without a finding",
                 "each is compiled alone; clang-tidy, cppcheck, include-what-you-use"),

@@ -99,7 +99,7 @@ def share(creator, joiner):
 
 
 def survive(creator, joiner, dies):
-    """Half of 64 sub-buffers may be held; one writer dies with 20, the other wants 30."""
+    """Half of 64 sub-buffers may be held; one writer dies with 20, the other wants all."""
     file = f"{creator}-{joiner}-{dies}.trace"
     writers = {creator: Writer(creator, file)}
     writers[joiner] = Writer(joiner, file)
@@ -107,8 +107,16 @@ def survive(creator, joiner, dies):
     expect("held by who dies", writers[dies].ask("hold 20"), "20 0")
     expect("held by who lives", writers[lives].ask("hold 5"), "5 0")
     writers[dies].kill()
-    expect("held after that", writers[lives].ask("hold 25"), "30 20")
-    expect("the file", read(file), sorted([line(dies, 20), line(lives, 30)]) +
+    # Threads share the last sub-buffers, so none loses a record. What the dead writer holds is
+    # looked for once in 64 claims of the shared ones.
+    recorded = 5
+    reclaimed = 0
+    while recorded < 80 and reclaimed == 0:
+        recorded += 25
+        kept, reclaimed = map(int, writers[lives].ask("hold 25").split())
+        expect("recorded after that", kept, recorded)
+    expect("reclaimed", reclaimed, 20)
+    expect("the file", read(file), sorted([line(dies, 20), line(lives, recorded)]) +
            ["2 types, 0 strange"])
     writers[lives].end()
 
