@@ -308,6 +308,11 @@ TARGETS = (
     ("Q1", "a filter that selects one record, ns for each", lambda f: f.time("sql/filter"), 12),
     ("Q1", "grouping, by an empty virtual table", lambda f: f.ratio("sql/group"), 1.1),
     ("Q2", "the first answer, by CSV and its import", lambda f: f.ratio("sql/first_answer"), 1 / 8),
+    # 500,000 records per second and core.
+    ("F1", "shipping to ClickHouse, trace-ship, ns for each record", lambda f: f.time("fleet/client"), 2000),
+    ("F1", "the server, with merges, ns for each record", lambda f: f.time("fleet/server"), 2000),
+    ("F2", "bytes of a record in the table, by those in the file",
+     lambda f: f.counter("fleet/client", "stored_bytes") / f.counter("fleet/client", "file_bytes"), 1),
     ("X1", "text by trace-reduce, by babeltrace2's rate on the same events",
      lambda f: rate(f, "export/text", "floor/babeltrace2"), 10, True),
 )

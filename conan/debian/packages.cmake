@@ -45,7 +45,8 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME trace-ring-tools)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS python3:any)  # for the module trace_ring
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/prerm)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA
+    ${CMAKE_CURRENT_LIST_DIR}/postinst ${CMAKE_CURRENT_LIST_DIR}/prerm)
 if(TARGET address-trace)
     get_target_property(release address-trace TRACE_RING_CLANG)
     set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS clang-${release})
@@ -54,7 +55,8 @@ set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
     "programs that read traces, and record unmodified programs\n\
 trace-reduce prints, filters, summarizes and exports the traces of programs\n\
 that use the trace_ring library. trace-control switches events of a running\n\
-program on and off.\n\
+program on and off. trace-ship inserts a machine's records into ClickHouse; its\n\
+service is installed, and not enabled.\n\
 .\n\
 heap-record, branch-trace, trace-clauses and address-trace record the heap,\n\
 the branches, chosen functions and the memory references of programs that\n\

@@ -81,6 +81,8 @@ std::vector<record_table::shape> common_shapes() {
     text("fault", "why the fields cannot be read");
     number("raw", "String", 0, nullptr, "the bytes of a record whose fields cannot be read");
     all.push_back({"cut", {"String", 0, form::array}, nullptr, "the fields that were cut"});
+    number("stack_text", "String", 0, "CODEC(ZSTD(1))",
+           "the field stack with names, inner < outer, if they were looked up");
     number("batch", "UInt64", 8, nullptr, "the insert that it came with");
     return all;
 }
@@ -127,6 +129,15 @@ std::string identifier(std::string_view name) {
         made += plain ? c : '_';
     }
     if (made.empty() || (made[0] >= '0' && made[0] <= '9')) made.insert(0, 1, '_');
+    // A column is a file, whose name has 255 characters at most: a hash (FNV-1a) in place of the
+    // end.
+    constexpr std::size_t longest = 180;
+    if (made.size() > longest) {
+        std::uint64_t hash = 0xCBF29CE484222325U;
+        for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+        made.resize(longest);
+        made += '_' + std::to_string(hash);
+    }
     return made;
 }
 
@@ -176,28 +187,12 @@ std::optional<server_version> server_version::parse(std::string_view text) {
     return made;
 }
 
-std::string trace_identity::text() const {
-    std::string made;
-    for (const std::uint64_t half : id) {
-        for (int shift = 60; shift >= 0; shift -= 4) made += "0123456789abcdef"[half >> shift & 15];
-    }
-    for (const std::size_t at : {20U, 16U, 12U, 8U}) made.insert(at, 1, '-');
-    return made;
-}
-
 trace_identity identity_of(const reduce::tables& in, std::string host) {
-    trace_identity made;
-    made.host = std::move(host);
-    alignas(8) std::byte bytes[sizeof(trace_ring::layout::file_header)]{};
-    if (in.bytes().read(0, bytes, sizeof bytes) != sizeof bytes) {
-        throw trace_ring::format_error(in.name(), 0, "the file ends in its header");
+    trace_identity made{std::move(host), records::id_of(in), 0};
+    constexpr std::uint64_t at = offsetof(trace_ring::layout::file_header, created);
+    if (in.bytes().read(at, &made.created_ns, sizeof made.created_ns) != sizeof made.created_ns) {
+        throw trace_ring::format_error(in.name(), at, "the file ends in its header");
     }
-    const auto& header =
-        *static_cast<const trace_ring::layout::file_header*>(static_cast<const void*>(bytes));
-    // relaxed, all: a private copy
-    made.id[0] = header.id[0].load(trace_ring::relaxed);
-    made.id[1] = header.id[1].load(trace_ring::relaxed);
-    made.created_ns = static_cast<std::int64_t>(header.created.load(trace_ring::relaxed));
     return made;
 }
 
@@ -208,6 +203,12 @@ std::string quoted_name(std::string_view name) {
         made += c;
     }
     return made + '`';
+}
+
+std::string quoted_table(std::string_view name) {
+    const std::size_t dot = name.find('.');
+    if (dot == name.npos) return quoted_name(name);
+    return quoted_name(name.substr(0, dot)) + '.' + quoted_name(name.substr(dot + 1));
 }
 
 std::string quoted_text(std::string_view text) {
@@ -263,16 +264,19 @@ std::size_t record_table::column_for(std::string name, const column_type& type,
 
 std::vector<record_table::field_column> record_table::fields_of(const reduce::event_type& type) {
     std::vector<field_column> made;
-    std::map<std::string, unsigned> met;
     for (std::size_t i = 0; i < type.fields.size(); ++i) {
         const auto& field = type.fields[i];
-        std::string name = identifier(type.name + '_' + field.name);
-        const unsigned which = ++met[name];
-        if (which > 1) name += '_' + std::to_string(which);
+        const std::string name = identifier(type.name + '_' + field.name);
         std::string comment = type.name + '.' + field.shown_name();
         if (field.type == field_type::address) comment += " (address)";
-        made.push_back(
-            {column_for(std::move(name), type_of(field), std::move(comment)), i, field.flow});
+        // A row has one value in a column: fields of one event do not share it.
+        std::size_t column = column_for(name, type_of(field), comment);
+        for (unsigned which = 2; std::any_of(
+                 made.begin(), made.end(), [&](const auto& each) { return each.column == column; });
+             ++which) {
+            column = column_for(name + '_' + std::to_string(which), type_of(field), comment);
+        }
+        made.push_back({column, i, field.flow});
     }
     return made;
 }
@@ -314,8 +318,9 @@ std::vector<std::string> record_table::missing(const std::map<std::string, std::
                                          theirs->second + ", and has to be " + mine.type.text());
             }
             // Its old name stays taken: fields that would share it have the type, too.
-            mine.name = other_name(mine.name, mine.type);
-            by_name_.emplace(mine.name, i);
+            do {
+                mine.name = other_name(mine.name, mine.type);
+            } while (!by_name_.emplace(mine.name, i).second);
             columns_[i].rename(mine.name);
             theirs = there.find(mine.name);
         }
@@ -371,7 +376,8 @@ std::int64_t record_table::day_of(std::size_t from, const reduce::item& what) co
 void record_table::add(std::size_t from, const row_item& one, std::uint64_t batch_number) {
     source& its = *traces_[from];
     if (!its.whose.host.empty()) put(host, its.whose.host);
-    put(trace, its.whose.native());
+    // In the Native format a UUID is its halves, each of 64 bits.
+    put(trace, its.whose.id);
     std::string_view is;
     const std::int64_t time = time_of(its, *one.what, is);
     its.last_ns = time;
@@ -390,7 +396,8 @@ void record_table::add(std::size_t from, const row_item& one, std::uint64_t batc
 
 void record_table::set_lane(const source& its, const reduce::lane_info& of) {
     put(lane, of.number);
-    if (!of.listed) return;
+    // Of a lane that has left the table, an owner record may say which thread wrote.
+    if (!of.listed && of.thread == 0) return;
     put(pid, of.pid);
     if (of.process) {
         put(process, *of.process);
@@ -427,6 +434,7 @@ void record_table::set(source& its, const reduce::record_view& record, const row
         put(duration_ns, one.took->ns(clock));
         if (one.took->interval) put(duration_is, std::string_view("inexact"));
     }
+    if (!one.stack_text.empty()) put(stack_text, one.stack_text);
     if (!record.fault().empty()) {
         put(id, record.id());
         put(fault, record.fault());

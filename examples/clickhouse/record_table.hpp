@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include <records/file_id.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -51,16 +52,10 @@ struct server_version {
 /// What all rows of one trace have in common.
 struct trace_identity {
     std::string host{};
-    std::uint64_t id[2] = {};     ///< of the file
+    records::file_id id{};
     std::int64_t created_ns = 0;  ///< of the file, since 1970
 
-    /// 00112233-4455-6677-8899-aabbccddeeff
-    [[nodiscard]] std::string text() const;
-    /// As the Native format has a UUID: its halves.
-    struct halves {
-        std::uint64_t first, second;
-    };
-    [[nodiscard]] halves native() const noexcept { return {id[0], id[1]}; }
+    [[nodiscard]] std::string text() const { return id.text(); }
 };
 /// The identity in the file's header. Throws format_error if it cannot be read.
 [[nodiscard]] trace_identity identity_of(const reduce::tables& in, std::string host);
@@ -72,6 +67,8 @@ struct row_item {
     const trace_ring::exporter::span_length* took = nullptr;
     /// Where that span began, also if the record does not say so.
     std::optional<reduce::span_place> began{};
+    /// The names of the functions in its call stack; empty: not known.
+    std::string_view stack_text{};
 };
 
 /// The columns, and the rows that are collected for the next block. Not thread-safe.
@@ -116,6 +113,7 @@ public:
         fault,
         raw,
         cut,
+        stack_text,
         batch,
         common_count
     };
@@ -127,6 +125,9 @@ public:
     [[nodiscard]] const std::deque<shape>& shapes() const noexcept { return shapes_; }
     /// Makes columns for the fields of an event's type, if they are not there.
     void enter(const reduce::event_type& type) { (void)fields_of(type); }
+    /// Makes the columns of the calls in heap traces (heap_recorder/heap_events.hpp) that a query
+    /// for live blocks reads, so that it need not know which of them a program calls.
+    void enter_heap_calls();
     /// CREATE TABLE IF NOT EXISTS with all columns, and the ordering, partitions and codecs that
     /// suit traces.
     [[nodiscard]] std::string create_statement(const std::string& table,
@@ -200,6 +201,8 @@ private:
 
 /// An identifier in back quotes.
 [[nodiscard]] std::string quoted_name(std::string_view name);
+/// [DATABASE.]NAME, each in back quotes.
+[[nodiscard]] std::string quoted_table(std::string_view name);
 /// A text in single quotes.
 [[nodiscard]] std::string quoted_text(std::string_view text);
 

@@ -22,7 +22,7 @@ public:
     /// The item with what is known of the span that it ends. The result refers to this object, and
     /// is good until the next call.
     [[nodiscard]] row_item look_at(const reduce::item& what) {
-        row_item made{&what, nullptr, std::nullopt};
+        row_item made{&what};
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             if (!record->known()) return made;
             if (record->begins()) {

@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
@@ -85,6 +87,11 @@ inline constexpr std::string_view cause = "trace_ring.cause", count = "trace_rin
 /// Makes the names of each event type once. Memory: the names of each type whose records came.
 class event_keys {
 public:
+    using flow_choice = std::function<bool(const reduce::event_type&, const reduce::field_info&)>;
+
+    /// `is_flow` says which fields are flows; empty: those that the dictionary declares.
+    explicit event_keys(flow_choice is_flow = {}) : is_flow_(std::move(is_flow)) {}
+
     struct names {
         std::string event{};
         std::vector<std::string> fields{};
@@ -104,7 +111,7 @@ public:
 private:
     using used = std::unordered_set<std::string_view>;
 
-    static void make(const reduce::event_type& type, names& made) {
+    void make(const reduce::event_type& type, names& made) const {
         made.event = valid_text(type.name);
         if (made.event.empty()) made.event = "unnamed";
         used taken(std::begin(key::all), std::end(key::all));
@@ -115,7 +122,8 @@ private:
         const used of_begin(begin.begin(), begin.end());
         add(type, taken_by_begin, of_begin, made.ends);
         for (std::size_t i = 0; i < type.fields.size(); ++i) {
-            if (type.fields[i].flow) made.flows.push_back(i);
+            const auto& field = type.fields[i];
+            if (is_flow_ ? is_flow_(type, field) : field.flow) made.flows.push_back(i);
         }
     }
     static void add(const reduce::event_type& type, used& taken, const used& of_begin,
@@ -134,6 +142,7 @@ private:
         }
     }
 
+    flow_choice is_flow_;
     std::unordered_map<const reduce::event_type*, names> all_{};
     const reduce::event_type* last_type_ = nullptr;
     const names* last_ = nullptr;

@@ -43,12 +43,14 @@ struct writer::source {
     };
     using pairs = reduce::span_pairs<kept>;
 
+    explicit source(const event_keys::flow_choice& is_flow) : keys(is_flow) {}
+
     const reduce::tables* in = nullptr;
     file_id id{};
     std::string id_text{};
     pairs open{};
     records::span_nesting<open_span> nesting{};
-    event_keys keys{};
+    event_keys keys;
     std::unordered_map<const reduce::lane_info*, std::size_t> resources{};  // null: of no process
     const reduce::lane_info* last_lane = nullptr;
     std::size_t last_resource = 0;
@@ -155,7 +157,7 @@ writer::writer(settings wanted)
 writer::~writer() = default;
 
 std::size_t writer::add(const reduce::tables& in) {
-    auto made = std::make_unique<source>();
+    auto made = std::make_unique<source>(settings_.is_flow);
     made->in = &in;
     made->id = records::id_of(in);
     made->id_text = made->id.text();

@@ -10,7 +10,7 @@
 ///   written when it ends. If its end is earlier than its begin (the date was set back), it ends
 ///   after the time that passed by the trace's clock, and `trace_ring.end.time` is the end's own
 ///   date. If dates jumped in between, `trace_ring.duration` is what passed, in nanoseconds.
-/// - Its id depends on the file's id and the place of its begin. If its begin has a flow, the
+/// - Its id depends on the file's id and the place of its begin. If its begin has a flow, that
 ///   flow's number gives its trace, on whichever machine. Otherwise it is in the trace of the span
 ///   around it in its lane, or in one that no other has. The span around it is its parent, or a link
 ///   if it is in another trace.
@@ -44,6 +44,7 @@
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+#include "event_keys.hpp"
 #include "ids.hpp"
 #include "request_builder.hpp"
 
@@ -66,7 +67,7 @@ inline constexpr std::size_t span_states = 9;
 
 /// Makes requests of the items of trace files. It is not thread-safe. Memory: two requests, and
 /// reduce::span_pairs::most open spans at most for each file, each with a copy of its begin (some
-/// 250 bytes and the record); and 200 bytes for each process. The time of a call is linear in the
+/// 500 bytes and the record); and 200 bytes for each process. The time of a call is linear in the
 /// item's size, on average.
 class writer {
 public:
@@ -74,6 +75,8 @@ public:
         std::string host{};  ///< name of the machine that recorded; empty: not known
         std::uint64_t exported_ns =
             0;  ///< now, since 1970: when records without time were observed
+        /// Which fields are flows: integers or addresses. Empty: those of type flow.
+        event_keys::flow_choice is_flow{};
         std::size_t request_bytes = std::size_t{1} << 20;  ///< about so long is a request
     };
     explicit writer(settings wanted);

@@ -174,8 +174,13 @@ private:
 /// A folder with the bodies of requests. Those of one signal, one behind the other, are one body.
 class otlp_format final : public format {
 public:
-    otlp_format(const std::string& path, const std::string& host)
-        : folder_(path), writer_({.host = host, .exported_ns = now()}) {}
+    otlp_format(const options& wanted, exporting::field_roles roles)
+        : folder_(wanted.output),
+          writer_({.host = wanted.host,
+                   .exported_ns = now(),
+                   .is_flow = [roles = std::move(roles)](const auto& event, const auto& field) {
+                       return roles.is_flow(event, field);
+                   }}) {}
     std::size_t add(const reduce::tables& in, std::string_view, exporter::address_names*) override {
         files_ = writer_.add(in) + 1;
         return files_ - 1;
@@ -238,17 +243,17 @@ private:
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::otlp:
-            return std::make_unique<otlp_format>(wanted.output, wanted.host);
+            return std::make_unique<otlp_format>(wanted, roles);
         case output_format::html:
             return std::make_unique<one_format<html_writer>>(roles);
         case output_format::clickhouse:
             return std::make_unique<one_format<exporting::clickhouse_writer>>(
-                exporting::clickhouse_options{wanted.host, "", {}, wanted.events});
+                exporting::clickhouse_options{wanted.host, "", {}, wanted.events, wanted.symbols});
         case output_format::clickhouse_table:
             return std::make_unique<one_format<exporting::clickhouse_table_writer>>(
-                exporting::clickhouse_options{"", wanted.table,
+                exporting::clickhouse_options{"", clickhouse::quoted_table(wanted.table),
                                               *clickhouse::server_version::parse(wanted.server),
-                                              wanted.events});
+                                              wanted.events, false});
         case output_format::print:
             throw std::runtime_error("--format print is for CPTRAP files");
     }

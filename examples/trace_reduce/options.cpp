@@ -129,13 +129,17 @@ void check_format(const options& wanted) {
         if (facts.folder && wanted.output.empty()) {
             throw CLI::ValidationError(name + "makes a folder: it needs --output DIR");
         }
-        if (wanted.symbols && facts.value != output_format::text) {
+        if (wanted.symbols && facts.value != output_format::text &&
+            facts.value != output_format::clickhouse) {
             throw CLI::ValidationError(name + "has addresses without names: not with --symbols");
+        }
+        if (!wanted.counters.empty() && facts.value == output_format::otlp) {
+            throw CLI::ValidationError(name + "draws no curves: not with --counter");
         }
         if ((!wanted.flows.empty() || !wanted.counters.empty()) && !facts.roles) {
             throw CLI::ValidationError(name +
                                        "draws nothing: --flow and --counter are for chrome, "
-                                       "perfetto and html");
+                                       "perfetto and html, --flow also for otlp");
         }
     }
 }
@@ -387,7 +391,9 @@ bool parse(int argc, char** argv, options& into, int& status) {
     auto* symbols =
         app.add_flag("--symbols", into.symbols,
                      "In text, name the functions and source lines of addresses: by the trace's "
-                     "records 'module', and the files that these name, if they are still the same");
+                     "records 'module', and the files that these name, if they are still the same; "
+                     "in clickhouse, fill the column stack_text with the names of heap traces' "
+                     "call stacks");
     std::vector<std::pair<std::string, output_format>> formats;
     for (const auto& each : known_formats) formats.emplace_back(each.name, each.value);
     auto* format =
@@ -406,7 +412,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_option(
            "--flow", into.flows,
            "In chrome, perfetto and html, connect records that have the same number in this "
-           "field, in addition to fields of type flow; with * ? and [a-z]; may be given again")
+           "field, in addition to fields of type flow; in otlp, their spans are one trace; with * "
+           "? and [a-z]; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
     app.add_option(

@@ -38,7 +38,7 @@ struct format_facts {
     bool follow;      ///< what is written so far is good for something
     bool retry;       ///< another file can come into it later
     bool statistics;  ///< --stats has it
-    bool roles;       ///< it draws flows and counters
+    bool roles;       ///< it has flows and, unless it is otlp, counters
     bool folder;      ///< it is a folder of files, which has to be named
     bool spools;      ///< CPTRAP files have it
 };
@@ -49,7 +49,7 @@ inline constexpr format_facts known_formats[] = {
     {"chrome", output_format::chrome, false, true, false, false, true, false, false},
     {"perfetto", output_format::perfetto, false, true, false, false, true, false, false},
     {"ctf", output_format::ctf, false, false, false, false, false, true, false},
-    {"otlp", output_format::otlp, false, false, false, false, false, true, false},
+    {"otlp", output_format::otlp, false, false, false, false, true, true, false},
     {"html", output_format::html, false, false, false, false, true, false, true},
     {"clickhouse", output_format::clickhouse, false, false, false, false, false, false, false},
     {"clickhouse-table", output_format::clickhouse_table, false, false, false, false, false, false,

@@ -108,13 +108,14 @@ clickhouse_destination::clickhouse_destination(http_settings http, clickhouse_se
       url_(http.url),
       settings_(std::move(settings)),
       random_(std::random_device{}()) {
+    if (settings_.heap_calls) table_.enter_heap_calls();
     if (!settings_.database.empty()) {
         database_parameter_ = '&' + http_client::parameter("database", settings_.database);
     }
 }
 
 std::string clickhouse_destination::quoted_table() const {
-    return clickhouse::quoted_name(settings_.table);
+    return clickhouse::quoted_table(settings_.table);
 }
 
 std::string clickhouse_destination::ask(const std::string& query) {
@@ -128,8 +129,25 @@ void clickhouse_destination::prepare() {
     server_ = *known;
     // Only if it is missing: not every user may create tables.
     if (!ask("EXISTS TABLE " + quoted_table()).starts_with('1')) ask(create_statement());
+    check_engine();
     declare_columns();
     await_end_of(settings_.instance + ':');
+}
+
+void clickhouse_destination::check_engine() {
+    const std::string& table = settings_.table;
+    const std::size_t dot = table.find('.');
+    const std::string answer = ask(
+        "SELECT engine FROM system.tables WHERE name = " +
+        clickhouse::quoted_text(dot == table.npos ? table : table.substr(dot + 1)) +
+        " AND database = " +
+        (dot == table.npos ? "currentDatabase()" : clickhouse::quoted_text(table.substr(0, dot))));
+    const std::string engine = answer.substr(0, answer.find('\n'));
+    for (const char* known : {"MergeTree", "ReplicatedMergeTree", "SharedMergeTree"}) {
+        if (engine == known) return;
+    }
+    throw std::runtime_error(url_ + ": the table " + table + " has the engine '" + engine +
+                             "': only MergeTree keeps each row as it is");
 }
 
 void clickhouse_destination::declare_columns() {
@@ -144,8 +162,10 @@ void clickhouse_destination::declare_columns() {
         try {
             for (const auto& each : statements) ask(each);
         } catch (const refusal&) {
-            // Another program may have added it in the meantime.
-            if (i == 3) throw;
+            // Another program may have added it in the meantime, and add others now.
+            constexpr int most = 100;
+            if (i == most) throw;
+            pause(std::chrono::milliseconds(10));
             continue;
         }
         break;

@@ -37,9 +37,10 @@ namespace trace_ship {
 struct clickhouse_settings {
     std::string database{};  ///< empty: the user's
     std::string table{};
-    std::string instance{};  ///< tells apart the programs that ship to the same server
+    std::string instance{};   ///< tells apart the programs that ship to the same server
+    bool heap_calls = false;  ///< makes the columns of all calls in heap traces
     std::size_t most_rows = 100'000;
-    std::size_t most_bytes = std::size_t{64} << 20;
+    std::size_t most_bytes = std::size_t{32} << 20;
 };
 
 class clickhouse_destination final : public destination {
@@ -74,6 +75,7 @@ private:
 
     [[nodiscard]] std::string quoted_table() const;
     std::string ask(const std::string& query);
+    void check_engine();
     void declare_columns();
     void await_end_of(const std::string& query_ids);
     [[nodiscard]] bool is_running(const std::string& query_id);

@@ -24,6 +24,7 @@
 
 #include <clickhouse/record_table.hpp>
 #include <clickhouse/span_ends.hpp>
+#include <clickhouse/stack_names.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/item.hpp>
@@ -50,10 +51,14 @@ public:
         full,     ///< the next item does not fit into the batch
     };
 
-    /// Throws std::system_error or format_error if it is no trace that can be read.
-    followed_trace(reduce::source file, const std::string& host)
+    /// `symbols`: names call stacks; null: they stay without names. Throws std::system_error or
+    /// format_error if it is no trace that can be read.
+    followed_trace(reduce::source file, const std::string& host,
+                   clickhouse::stack_symbols* symbols = nullptr)
         : file_(reduce::trace_file::of_source(std::move(file))),
-          identity_(clickhouse::identity_of(file_.about(), host)) {}
+          identity_(clickhouse::identity_of(file_.about(), host)) {
+        if (symbols != nullptr) names_.emplace(file_.about(), *symbols);
+    }
     followed_trace(const followed_trace&) = delete;
 
     [[nodiscard]] const clickhouse::trace_identity& identity() const noexcept { return identity_; }
@@ -77,6 +82,7 @@ public:
                 const reduce::item* const next = cursor_->next();
                 if (next == nullptr) return progress::nothing;
                 held_ = spans_.look_at(*next);
+                if (names_) names_->look_at(*next);
                 const clickhouse::row_item whole = *held_;
                 const bool is_left = is_new();
                 if (!is_left || held_->what != next) to.pass_over(number_, whole);
@@ -84,6 +90,7 @@ public:
                     held_.reset();
                     continue;
                 }
+                if (names_) held_->stack_text = names_->text_of(*held_->what);
             }
             if (!to.add(number_, *held_)) return progress::full;
             count(*held_->what, counts);
@@ -196,6 +203,7 @@ private:
     delivered state_{};
     std::optional<reduce::cursor> cursor_{};
     clickhouse::span_ends spans_{};
+    std::optional<clickhouse::stack_names> names_{};
     std::optional<clickhouse::row_item> held_{};  // read, and not added yet
     reduce::item rest_{};
     std::size_t number_ = 0;

@@ -160,6 +160,10 @@ std::string http_client::post(const std::string& query, std::string_view body, c
     const CURLcode fault = ::curl_easy_perform(to.handle);
     to.set(CURLOPT_HTTPHEADER, nullptr);
     if (sent.thrown) std::rethrow_exception(sent.thrown);
+    if (fault == CURLE_URL_MALFORMAT || fault == CURLE_UNSUPPORTED_PROTOCOL ||
+        fault == CURLE_SSL_CACERT_BADFILE) {  // it never will be better
+        throw std::runtime_error(settings_.url + ": " + connection_->error);
+    }
     if (fault != CURLE_OK) {
         throw no_answer(
             settings_.url + ": " +

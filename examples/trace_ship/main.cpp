@@ -40,7 +40,7 @@ int show(const options& wanted) {
     clickhouse::record_table table;
     int status = 0;
     for (const auto& each : wanted.shipping.folders) {
-        const trace_folder folder(each, wanted.shipping.glob);
+        trace_folder folder(each, wanted.shipping.glob);
         for (const auto& file : folder.files()) {
             try {
                 const auto trace = reduce::trace_file::open(file.path);

@@ -165,11 +165,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "The database (the user's default database otherwise)")
         ->option_text("NAME");
     app.add_option("--table", into.clickhouse.table, "The table, which is created if it is missing")
-        ->option_text("NAME")
+        ->option_text("[DATABASE.]NAME")
         ->default_val("trace_records");
-    app.add_option("--host", into.shipping.host,
-                   "The name of this machine in the records (what `uname -n` prints otherwise)")
-        ->option_text("NAME");
+    auto* host = app.add_option("--host", into.shipping.host,
+                                "The name of this machine in the records (what `uname -n` prints "
+                                "otherwise)");
+    host->option_text("NAME");
     app.add_option("--match", into.shipping.glob, "Only files whose names match")
         ->option_text("GLOB")
         ->default_val("*");
@@ -185,7 +186,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_option("--interval", seconds, "How long a record may wait for others of its batch")
         ->option_text("SECONDS")
         ->default_val("1")
-        ->check(CLI::Range(0.01, 3600.0));
+        ->check([](const std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && value >= 0.01 &&
+                              value <= 3600;  // NaN is neither
+            return good ? std::string() : "'" + text + "' is no number from 0.01 to 3600";
+        });
     app.add_option("--batch", into.clickhouse.most_rows, "The most rows of an insert")
         ->option_text("ROWS")
         ->default_val("100000")
@@ -198,8 +204,14 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Write figures about this program to this file every 5 seconds, as Prometheus's "
                    "node_exporter collects them")
         ->option_text("FILE");
+    auto* symbols = app.add_flag(
+        "--symbols", into.shipping.symbols,
+        "Fill the column stack_text: the functions and lines of the call stacks in heap traces, by "
+        "the traces' records 'module', and the files that these name, if they are still the same. "
+        "Also make the columns of all events of heap traces");
     app.add_flag("--once", into.shipping.once,
-                 "End when all that is there was delivered, instead of following");
+                 "End when all that is there was delivered, instead of following; give up if the "
+                 "server is away for 30 seconds");
     app.add_flag("--dry-run", into.dry_run,
                  "Show the traces and the statement that creates the table; connect to no server");
     app.footer(footer);
@@ -208,12 +220,25 @@ bool parse(int argc, char** argv, options& into, int& status) {
     });
     try {
         app.parse(argc, argv);
+        if (*symbols && !clickhouse::stack_symbols::can_name()) {
+            throw CLI::ValidationError("--symbols", "this program was built without elfutils");
+        }
         if (!*to && !into.dry_run) throw CLI::ValidationError("--to", "is required: the server");
+        const auto& table = into.clickhouse.table;
+        if (table.empty() || table.front() == '.' || table.back() == '.') {
+            throw CLI::ValidationError("--table", "'" + table + "' is no [DATABASE.]NAME");
+        }
+        if (table.find('.') != table.npos && !into.clickhouse.database.empty()) {
+            throw CLI::ValidationError("--database", "--table names a database as well");
+        }
+        if (*host && into.shipping.host.empty()) {
+            throw CLI::ValidationError("--host", "an empty name");
+        }
         if (*to && !into.http.url.ends_with('/')) into.http.url += '/';
         into.to_otlp = into.http.url.starts_with(otlp_scheme);
         if (into.to_otlp) {
             into.http.url.erase(0, otlp_scheme.size());
-            for (const char* const each : {"--database", "--table", "--batch"}) {
+            for (const char* const each : {"--database", "--table", "--batch", "--symbols"}) {
                 if (app.count(each) == 0) continue;
                 throw CLI::ValidationError(each, "is only for ClickHouse, not for --to otlp+...");
             }
@@ -225,6 +250,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         }
         into.shipping.interval =
             std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
+        into.clickhouse.heap_calls = into.shipping.symbols;
         into.shipping.show_progress = ::isatty(STDERR_FILENO) != 0;
         if (into.shipping.host.empty()) {
             std::array<char, HOST_NAME_MAX + 1> name{};

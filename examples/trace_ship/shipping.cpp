@@ -33,6 +33,9 @@ constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{200};
 constexpr std::chrono::milliseconds first_delay{100};
 constexpr std::chrono::milliseconds longest_delay{30'000};
+constexpr std::chrono::seconds patience_once{30};
+constexpr std::chrono::seconds last_reading{5};
+constexpr unsigned looks_at_copies = 5;
 constexpr std::size_t items_in_turn = 65536;
 
 /// Writes a file whole or not at all.
@@ -56,13 +59,20 @@ shipping::shipping(shipping_settings settings, destination& to,
                    const volatile std::sig_atomic_t& stop)
     : settings_(std::move(settings)), to_(to), stop_(stop) {
     for (const auto& each : settings_.folders) {
-        folders_.push_back(std::make_unique<trace_folder>(each, settings_.glob));
+        struct stat status {};
+        if (::stat(each.c_str(), &status) != 0) {
+            throw std::system_error(errno, std::generic_category(), each);
+        }
+        const bool twice = std::any_of(folders_.begin(), folders_.end(), [&](const auto& other) {
+            return other->id() == id_of(status);
+        });
+        if (!twice) folders_.push_back(std::make_unique<trace_folder>(each, settings_.glob));
     }
 }
 
-void shipping::report(const std::string& what) {
-    if (what == reported_) return;
-    reported_ = what;
+void shipping::report(const std::string& what, std::string& last) {
+    if (what == last) return;
+    last = what;
     complain("trace-ship", what);
 }
 
@@ -84,6 +94,7 @@ template <class Attempt>
 bool shipping::repeat(Attempt&& attempt) {
     static std::minstd_rand random{std::random_device{}()};
     int attempts_when_stopped = 3;
+    const auto began = clock::now();
     for (auto delay = first_delay;; delay = (std::min)(delay * 2, longest_delay)) {
         std::string what;
         std::chrono::milliseconds least{0};
@@ -103,7 +114,8 @@ bool shipping::repeat(Attempt&& attempt) {
         ++failures_;
         if (stop_ > 1) return false;
         if (stop_ != 0 && --attempts_when_stopped == 0) return false;
-        report(what);
+        report(what, reported_);
+        if (settings_.once && clock::now() - began >= patience_once) return false;
         // Not all machines at the same moment.
         const auto half = static_cast<unsigned>(delay.count() / 2);
         (void)wait((std::max)(least, std::chrono::milliseconds(half + random() % (half + 1))));
@@ -122,18 +134,21 @@ void shipping::look_for_files() {
                 there.insert(file.id);
                 consider(file);
             }
-        } catch (const std::system_error& fault) {
+        } catch (const std::exception& fault) {
             complete = false;
-            report(fault.what());
+            report(fault.what(), reported_here_);
         }
     }
+    if (complete) reported_here_.clear();
+    std::erase_if(copies_, [&](const auto& each) { return !there.contains(each.first); });
     // The number of a removed file may be given to another.
     if (complete) {
         std::erase_if(closed_, [&](const auto& each) { return !there.contains(each.first); });
     }
     if (complete && waiting_ == 0 && clock::now() >= next_keep_) {
         next_keep_ = clock::now() + keep_interval;
-        std::set<std::string> traces = shipped_ids_;
+        std::set<std::string> traces;
+        for (const auto& [id, path] : shipped_ids_) traces.insert(id);
         for (const auto& [id, file] : closed_) traces.insert(file.trace);
         to_.keep(traces);
     }
@@ -152,13 +167,20 @@ void shipping::consider(const found_file& file) {
     known_file now{file.stamp, true, {}};
     try {
         auto trace =
-            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host);
+            std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host,
+                                             settings_.symbols ? &symbols_ : nullptr);
         const std::string id = trace->identity().text();
         now.trace = id;
-        if (shipped_ids_.contains(id)) {
-            throw std::runtime_error(file.path + ": a copy of a trace that is shipped already");
+        if (const auto other = shipped_ids_.find(id); other != shipped_ids_.end()) {
+            // It may have more than the other. Programs that end make a copy for a moment.
+            if (++copies_[file.id] == looks_at_copies) {
+                complain("trace-ship", file.path + ": the same trace as " + other->second +
+                                           ", which is shipped first");
+            }
+            return;
         }
-        shipped_ids_.insert(id);
+        shipped_ids_.emplace(id, file.path);
+        copies_.erase(file.id);
         traces_.push_back({file.id, std::move(trace), {}, shortest_pause});
         closed_.erase(file.id);
         return;
@@ -173,13 +195,14 @@ void shipping::consider(const found_file& file) {
     closed_[file.id] = now;
 }
 
-void shipping::start_traces() {
+bool shipping::start_traces() {
     for (auto& each : traces_) {
         if (each.trace->is_started()) continue;
         // What is not delivered yet is missing in the answer.
-        if (to_.items() != 0 && !deliver()) return;
-        if (!repeat([&] { each.trace->start(to_); })) return;
+        if (to_.items() != 0 && !deliver()) return false;
+        if (!repeat([&] { each.trace->start(to_); })) return false;
     }
+    return true;
 }
 
 bool shipping::read_traces() {
@@ -218,11 +241,7 @@ void shipping::close_ended() {
         struct stat status {};
         const bool there = ::fstat(each.trace->file().about().bytes().fd(), &status) == 0;
         if (there) {
-            closed_[each.id] = {
-                {std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-                 static_cast<std::int64_t>(status.st_size)},
-                false,
-                each.trace->identity().text()};
+            closed_[each.id] = {stamp_of(status), false, each.trace->identity().text()};
         }
         shipped_ids_.erase(each.trace->identity().text());
         each.trace->leave(to_);
@@ -240,18 +259,23 @@ bool shipping::deliver() {
 }
 
 bool shipping::run() {
-    if (!repeat([&] { to_.prepare(); })) return true;
-    while (stop_ == 0) {
+    if (!repeat([&] { to_.prepare(); })) {
+        complain("trace-ship", "nothing was read");
+        return false;
+    }
+    bool gave_up = false;
+    while (stop_ == 0 && !gave_up) {
         look_for_files();
-        start_traces();
-        if (stop_ != 0) break;
+        gave_up = !start_traces();
+        if (gave_up || stop_ != 0) break;
         const bool full = read_traces();
         const bool due = to_.items() != 0 && clock::now() - oldest_ >= settings_.interval;
         const bool idle = std::all_of(traces_.begin(), traces_.end(), [](const open_trace& each) {
             return each.done || each.next_look > clock::now();
         });
         if (full || due || (settings_.once && idle)) {
-            if (!deliver()) break;
+            gave_up = !deliver();
+            if (gave_up) break;
         }
         close_ended();
         write_metrics(false);
@@ -265,16 +289,31 @@ bool shipping::run() {
         }
         if (idle) (void)wait(shortest_pause);
     }
-    // What programs have written before the stop.
-    if (stop_ == 1) {
+    // What programs have written before the stop, and not all that they write after it.
+    const auto last_look = clock::now() + last_reading;
+    for (bool more = true; more && stop_ == 1 && clock::now() < last_look;) {
         for (auto& each : traces_) each.next_look = {};
-        while (read_traces() && stop_ == 1) {
-            if (!deliver()) break;
-        }
+        const std::size_t before = to_.items();
+        const bool full = read_traces();
+        more = full ? deliver() : to_.items() != before;
     }
-    const bool all = stop_ > 1 ? to_.items() == 0 : deliver();
+    const bool may_try = stop_ == 1 || (stop_ == 0 && !gave_up);
+    std::size_t unread = waiting_;
+    for (const auto& each : traces_) {
+        if (!each.trace->is_started()) ++unread;
+    }
+    if (unread != 0) {
+        complain("trace-ship", std::to_string(unread) + " traces were not read");
+    }
+    const bool all =
+        (may_try ? deliver() : to_.items() == 0) && unread == 0 && (!gave_up || stop_ != 0);
     write_metrics(true);
-    if (!all) {
+    if (settings_.show_progress) {
+        last_progress_ = {};
+        show_progress();
+        std::fputc('\n', stderr);
+    }
+    if (to_.items() != 0) {
         complain("trace-ship", std::to_string(to_.items()) +
                                    " records were read and not delivered: the next run reads them "
                                    "again, or reports them as lost");
@@ -308,6 +347,11 @@ void shipping::write_metrics(bool now) {
         to_.sent_bytes());
     add("failures_total", "counter", "Requests without success, which were repeated.", failures_);
     add("files_skipped_total", "counter", "Files that are no traces, or copies.", files_skipped_);
+    std::size_t unread = waiting_;
+    for (const auto& each : traces_) {
+        if (!each.trace->is_started()) ++unread;
+    }
+    add("unread_traces", "gauge", "Traces of which nothing was read yet.", unread);
     add("open_traces", "gauge", "Traces that are followed.", traces_.size());
     add("waiting_files", "gauge", "Files beyond the number that may be open.", waiting_);
     add("waiting_records", "gauge", "Records that are read and not delivered.", to_.items());
@@ -318,8 +362,9 @@ void shipping::write_metrics(bool now) {
         static_cast<double>(delivered_counts_.newest_ns) / 1e9);
     try {
         replace_file(settings_.metrics_file, text);
+        reported_metrics_.clear();
     } catch (const std::system_error& fault) {
-        report(fault.what());
+        report(fault.what(), reported_metrics_);
     }
 }
 

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include <clickhouse/stack_names.hpp>
+
 #include "destination.hpp"
 #include "followed_trace.hpp"
 #include "trace_folder.hpp"
@@ -32,7 +34,8 @@ struct shipping_settings {
     std::string metrics_file{};                ///< empty: none
     std::chrono::milliseconds interval{1000};  ///< a record waits at most so long for others
     std::size_t most_open = 1000;              ///< files at a time
-    bool once = false;                         ///< ends when all is delivered that is there
+    bool symbols = false;                      ///< names the functions in call stacks
+    bool once = false;  ///< ends when all is delivered, or the server is away for long
     bool show_progress = false;
 };
 
@@ -64,7 +67,8 @@ private:
 
     void look_for_files();
     void consider(const found_file& file);
-    void start_traces();
+    /// False: it was stopped, or the server is away for long.
+    bool start_traces();
     /// Reads what there is. True if a trace waits for the batch to be delivered.
     bool read_traces();
     void close_ended();
@@ -73,7 +77,7 @@ private:
     template <class Attempt>
     bool repeat(Attempt&& attempt);
     bool wait(std::chrono::milliseconds time);
-    void report(const std::string& what);
+    static void report(const std::string& what, std::string& last);
     void write_metrics(bool now);
     void show_progress();
 
@@ -81,11 +85,15 @@ private:
     destination& to_;
     const volatile std::sig_atomic_t& stop_;
     std::vector<std::unique_ptr<trace_folder>> folders_{};
+    clickhouse::stack_symbols symbols_{};  // outlives the traces
     std::vector<open_trace> traces_{};
     std::map<file_id, known_file> closed_{};
-    std::set<std::string> shipped_ids_{};  // of the traces that are open
-    std::string reported_{};               // the last failure
-    clock::time_point oldest_{};           // of the items that wait
+    std::map<std::string, std::string> shipped_ids_{};  // of open traces: their paths
+    std::map<file_id, unsigned> copies_{};              // of these; how often they were seen
+    std::string reported_{};                            // the last failure of the server
+    std::string reported_here_{};                       // of a folder or file here
+    std::string reported_metrics_{};
+    clock::time_point oldest_{};  // of the items that wait
     clock::time_point next_scan_{};
     clock::time_point next_keep_{};
     clock::time_point next_metrics_{};

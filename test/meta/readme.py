@@ -96,6 +96,9 @@ NOT_RUN = {
     "examples/trace_reduce/README.md": {
         "trace-reduce core": "there is no core file: test/examples/trace_reduce/kinds_test.cpp makes them",
     },
+    "examples/trace_ship/capacity.md": {
+        "./bench/run fleet_rate": "it measures for minutes, with a ClickHouse server",
+    },
     "test/README.md": {
         "./test/run gcc": MATRIX,
         "./test/run --all": MATRIX,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -208,6 +209,51 @@ BOOST_AUTO_TEST_CASE(a_date_gives_the_first_tick_that_has_it_or_a_later_one) {
     BOOST_TEST((numbers(read(file, file.forward(what))) == std::vector<std::int64_t>{5, 6, 7}));
     const file_builder without_readings{{.sub_buffer_bytes = 512, .sub_buffers = 4}};
     BOOST_TEST(reduce::trace_file::from(without_readings.bytes()).ticks_at(date) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(times_stay_within_their_range_and_never_go_back_whatever_the_readings_are) {
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    constexpr std::uint64_t middle = most / 2 + 1;
+    const std::uint64_t dates[] = {0, most / 2, middle, most, date};
+    for (const std::uint64_t first : {std::uint64_t{0}, middle, most}) {
+        for (const std::uint64_t realtime : dates) {
+            for (const bool two : {false, true}) {
+                file_builder b;
+                b.clock_reading(first, 0, realtime);
+                // As far from the first as the clocks of one trace can be.
+                if (two) b.clock_reading(first + middle, middle / 2, realtime + middle / 2);
+                const auto lane = b.lane(b.process(1), 10);
+                const auto& tick = b.event({1, "tick", {{"n"}}});
+                for (const std::uint64_t ticks : {std::uint64_t{1}, most - 1}) {
+                    b.open(lane, ticks);
+                    b.record(lane, ticks, tick, {0});
+                }
+                const auto file = reduce::trace_file::from(b.bytes());
+                const auto& time = file.time();
+                BOOST_REQUIRE(time.known());
+                std::int64_t last = -reduce::timeline::most_relative_ns;
+                for (std::uint64_t i = 0; i < 64; ++i) {
+                    const std::int64_t now = file.relative_ns(most / 63 * i);
+                    BOOST_TEST(now >= last);
+                    last = now;
+                }
+                BOOST_TEST(last <= reduce::timeline::most_relative_ns);
+                if (time.jumps().empty()) {
+                    std::int64_t before = std::numeric_limits<std::int64_t>::min();
+                    for (std::uint64_t i = 0; i < 64; ++i) {
+                        const std::int64_t now = file.realtime_ns(most / 63 * i);
+                        BOOST_TEST(now >= before);
+                        before = now;
+                    }
+                }
+                const auto sum = file.statistics();
+                BOOST_TEST(sum.records == 2U);
+                // Both records may be at a bound, if the readings contradict each other.
+                BOOST_TEST(sum.seconds(time) >= 0);
+                BOOST_TEST((two || sum.seconds(time) > 0));
+            }
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_step_is_none) {

@@ -109,6 +109,7 @@ inline read_summary read_in_every_way(trace_ring::reduce::trace_file& file, std:
          "as many losses backward as forward");
     const auto statistics = file.statistics();
     must(statistics.records == forward.records, "statistics count what is read");
+    must(statistics.seconds(file.time()) >= 0, "the last record is not before the first");
     reduce::filter some;
     some.from = statistics.first_time + (statistics.last_time - statistics.first_time) / 3;
     some.to = statistics.last_time - (statistics.last_time - statistics.first_time) / 3;

@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -25,6 +26,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <trace_ring/setup_error.hpp>
@@ -88,9 +90,12 @@ public:
         std::ifstream in(path_, std::ios::binary);
         std::vector<entry> all;
         for (std::string text; std::getline(in, text, '\0');) {
-            const auto blank = text.find(' ');
-            if (blank == text.npos) continue;
-            all.push_back({static_cast<::pid_t>(std::stol(text)), text.substr(blank + 1)});
+            const char* const end = text.data() + text.size();
+            ::pid_t process = 0;
+            const auto [behind, error] = std::from_chars(text.data(), end, process);
+            // Any program that runs may write to the list.
+            if (error != std::errc{} || behind == end || *behind != ' ') continue;
+            all.push_back({process, std::string(behind + 1, end)});
         }
         return all;
     }

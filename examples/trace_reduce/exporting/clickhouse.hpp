@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include <clickhouse/record_table.hpp>
 #include <clickhouse/span_ends.hpp>
+#include <clickhouse/stack_names.hpp>
 #include <trace_ring/reduce/filter.hpp>
 
 #include "names.hpp"
@@ -26,6 +28,7 @@ struct clickhouse_options {
     std::string table{};  ///< for CREATE TABLE, as the statement has it
     clickhouse::server_version server{};
     std::vector<std::string> events{};  ///< globs: only these have columns; none: all
+    bool symbols = false;               ///< names the functions in call stacks
 };
 
 /// The traces and the columns of their events.
@@ -66,11 +69,18 @@ public:
     using clickhouse_columns::clickhouse_columns;
     std::size_t add(const reduce::tables& in, std::string_view name) {
         spans_.emplace_back();
+        names_.emplace_back();
+        if (options_.symbols) names_.back().emplace(in, symbols_);
         return clickhouse_columns::add(in, name);
     }
     static void begin(text_buffer&) {}
     void append(text_buffer& out, std::size_t from, const reduce::item& what) {
-        table_.add(from, spans_[from].look_at(what));
+        auto row = spans_[from].look_at(what);
+        if (auto& names = names_[from]) {
+            names->look_at(what);
+            row.stack_text = names->text_of(what);
+        }
+        table_.add(from, row);
         if (table_.rows() == most_rows || table_.bytes() >= most_bytes) {
             table_.write_block(out, true);
         }
@@ -84,6 +94,8 @@ private:
     static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
     std::deque<clickhouse::span_ends> spans_{};
+    clickhouse::stack_symbols symbols_{};
+    std::deque<std::optional<clickhouse::stack_names>> names_{};
 };
 
 }  // namespace trace_reduce::exporting

@@ -150,7 +150,7 @@ private:
     std::vector<record_kind> kinds_;
 };
 
-/// The records whose field has one value, and perhaps others.
+/// The records whose field has one value. There may be others among them.
 class index_rows final : public rows {
 public:
     index_rows(const table_shape& of, std::shared_ptr<const field_index> in, sqlite3_value* value)

@@ -121,7 +121,7 @@ struct whole_range {
     };
     std::uint64_t low = 0, high = time.snapshots().back().ticks;
     high += static_cast<std::uint64_t>(
-        std::min(century_ns / time.ns_per_tick(), static_cast<double>(~high / 2)));
+        std::min(century_ns / time.ns_per_tick(), static_cast<double>(~high) / 2));
     if (at(high) < ns) return std::nullopt;
     while (low < high) {
         const std::uint64_t middle = low + (high - low) / 2;

@@ -142,9 +142,7 @@ public:
             }
             if (got_ < record::spool_record_bytes) {
                 if (!grown()) return {};
-            } else if (stopped() || at_ + 1 >= end_) {
-                return {};
-            } else if (!load(at_ + 1) && !rewritten()) {
+            } else if (stopped() || at_ + 1 >= end_ || (!load(at_ + 1) && !rewritten())) {
                 return {};
             }
         }

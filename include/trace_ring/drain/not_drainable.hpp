@@ -51,10 +51,10 @@ template <class T>
         return reason_of<ring<plain>>();
     } else if constexpr (requires { plain::full_policy::overwrites; }) {
         // A ring, of which only one of sub-buffers has a size of sub-buffers.
-        return requires {
+        constexpr bool of_sub_buffers = requires {
             plain::sub_buffer_bytes;
-        }
-        ? reason::overwrites : reason::records_of_one_size;
+        };
+        return of_sub_buffers ? reason::overwrites : reason::records_of_one_size;
     } else {
         return reason::other;
     }

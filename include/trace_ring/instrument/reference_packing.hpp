@@ -42,6 +42,7 @@
 namespace trace_ring::inline v1::instrument {
 
 /// Unpacks the references in a trace of address-trace, for trace_file. Has no state.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): no class derives from it
 class reference_packing_type final : public reduce::packing {
 public:
     constexpr reference_packing_type() = default;

@@ -154,6 +154,7 @@ private:
         try {
             const char* const table_file = ::secure_getenv("TRACE_RING_OPEN_REFERENCES");
             open_table(table_file);
+            make_own_places();
             // Created before the recorder's key, so that a thread's end is reported here first.
             if (const int error = ::pthread_key_create(&at_thread_end_, end_thread))
                 fail_setup(file, "no key for what a thread does at its end", error);
@@ -169,7 +170,6 @@ private:
         // Drained memory is reused, so no reference is the first access to one of its pages.
         if (table_->reader.load(relaxed) != 0)  // relaxed: set when the table was made
             populate(const_cast<std::byte*>(trace), bytes);
-        make_own_places();
         record_new_modules(out_.to(), modules_);
         record_what_was_before();
         return true;

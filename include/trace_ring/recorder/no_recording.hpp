@@ -39,9 +39,12 @@ struct no_recording : cold_path {
     }
     void note(const char* why, int number) noexcept {
         error = number != 0 ? number : EIO;
-        char* const copy = ::strdup(why);
-        owns_text = copy != nullptr;
-        text = owns_text ? copy : "the trace cannot be set up, and there is no memory to say why";
+        if (const char* const copy = ::strdup(why); copy != nullptr) {
+            owns_text = true;
+            text = copy;
+        } else {
+            text = "the trace cannot be set up, and there is no memory to say why";
+        }
     }
 };
 
@@ -131,7 +134,7 @@ inline setup_landing the_landing{};
 #if defined(__cpp_exceptions)
     try {
         const setup_detour_taken detour([](const setup_error& error) { throw error; });
-        lanes_by_thread* const done = new lanes_by_thread(options, hot_clock, words);
+        auto* const done = new lanes_by_thread(options, hot_clock, words);
         delete made;
         return done;
     } catch (const setup_error& error) {
@@ -150,7 +153,7 @@ inline setup_landing the_landing{};
         void* const place =
             ::operator new (sizeof(lanes_by_thread), std::align_val_t{alignof(lanes_by_thread)});
         if (::setjmp(the_landing.place) == 0) {
-            lanes_by_thread* const done = ::new (place) lanes_by_thread(options, hot_clock, words);
+            auto* const done = ::new (place) lanes_by_thread(options, hot_clock, words);
             delete made;
             return done;
         }

@@ -137,6 +137,7 @@ public:
     bool begin(basic_recorder<Kind>& to, std::span<const std::uint64_t> payload,
                begun& span) noexcept {
 #if defined(TRACE_RING_DISABLE)
+        static_cast<void>(span);
         return record(to, payload);
 #else
         return append(to, payload, false, record_word::begin, &span.span_);
@@ -149,6 +150,7 @@ public:
     bool end(basic_recorder<Kind>& to, std::span<const std::uint64_t> results,
              const begun& span) noexcept {
 #if defined(TRACE_RING_DISABLE)
+        static_cast<void>(span);
         return record(to, results);
 #else
         begun its = span;

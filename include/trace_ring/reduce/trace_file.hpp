@@ -96,7 +96,7 @@ public:
         std::uint64_t low = 0;
         std::uint64_t high = time().snapshots().back().ticks;
         high += static_cast<std::uint64_t>(
-            (std::min)(century_ns / time().ns_per_tick(), static_cast<double>(~high / 2)));
+            (std::min)(century_ns / time().ns_per_tick(), static_cast<double>(~high) / 2));
         while (low < high) {
             const std::uint64_t middle = low + (high - low) / 2;
             time().realtime_ns(middle) < realtime_ns ? low = middle + 1 : high = middle;

@@ -39,8 +39,6 @@ public:
 
     /// Null means a ring that is compiled away and has no records.
     explicit sub_buffer_drain(ring_type* ring) noexcept : ring_(ring) {}
-    sub_buffer_drain(sub_buffer_drain&&) = default;
-    sub_buffer_drain& operator=(sub_buffer_drain&&) = default;
     sub_buffer_drain(const sub_buffer_drain&) = delete;
     sub_buffer_drain& operator=(const sub_buffer_drain&) = delete;
 

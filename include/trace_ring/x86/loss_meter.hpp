@@ -89,8 +89,8 @@ public:
             needed = stored_ + advice.lost + spare;
         } else if (rate_time_ != 0 && time != 0) {
             const std::uint64_t came = impl::times_over(rate_records_, time, rate_time_, true);
-            const std::uint64_t rest = before_ + spare;
-            needed = came < ~std::uint64_t{0} - rest ? came + rest : ~std::uint64_t{0};
+            needed = came + before_ + spare;
+            if (needed < came) needed = ~std::uint64_t{0};
         }
         // Not more than there was: this time was faster than any without a loss.
         const bool known = needed > advice.records && needed != ~std::uint64_t{0};

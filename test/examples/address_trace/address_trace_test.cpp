@@ -301,7 +301,7 @@ BOOST_FIXTURE_TEST_CASE(it_is_a_compiler_like_any_other, fixture) {
     const outcome other = run("ADDRESS_TRACE_CC=gcc " ADDRESS_TRACE " cc b.c");
     BOOST_TEST(other.status == 125);
     BOOST_TEST(other.err.find("gcc is not clang") != std::string::npos);
-    const outcome none = run("PATH=" + in.string() + " " ADDRESS_TRACE " cc b.c");
+    const outcome none = run("PATH=/nowhere " ADDRESS_TRACE " cc b.c");
     BOOST_TEST(none.status == 125);
     BOOST_TEST(none.err.find("there is no clang-") != std::string::npos);
     const outcome narrow = run(ADDRESS_TRACE " cc -m32 b.c");

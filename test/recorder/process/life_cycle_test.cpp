@@ -776,7 +776,8 @@ BOOST_AUTO_TEST_CASE(a_record_that_is_open_when_its_thread_ends_is_counted_as_ab
     BOOST_TEST(losses(view).abandoned == 3U);
     check_none_is_held(view);
     std::uint64_t lost = 0;
-    auto file = trace_ring::reduce::trace_file::from(recorder.bytes());
+    const auto [memory, bytes] = recorder.bytes();
+    auto file = trace_ring::reduce::trace_file::from({memory, bytes});
     for (auto cursor = file.forward(); const auto* item = cursor.next();) {
         const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item);
         if (loss != nullptr && loss->cause == tr::loss_cause::abandoned) lost += loss->count;

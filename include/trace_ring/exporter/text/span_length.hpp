@@ -41,9 +41,10 @@ inline void append_length(text_buffer& out, std::uint64_t ns) {
     append_number(out, ns / in->ns);
     std::uint64_t rest = ns % in->ns;
     if (rest != 0) out += '.';
-    for (std::uint64_t place = in->ns / 10; rest != 0; place /= 10) {
-        append_number(out, rest / place);
-        rest %= place;
+    while (rest != 0) {
+        rest *= 10;
+        append_number(out, rest / in->ns);
+        rest %= in->ns;
     }
     out += in->name;
 }

@@ -57,7 +57,7 @@ public:
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
 #if !defined(TRACE_RING_DISABLE)
         auto& memory = from.words_.lanes->memory();
-        static_cast<layout::view&>(trace_) = memory;
+        static_cast<layout::view&>(trace_) = static_cast<const layout::view&>(memory);
         trace_.present = &memory.present();
 #endif
     }
@@ -67,7 +67,7 @@ public:
     explicit drain_source(const std::string& file) : name_(file) {
         outside_.open_file(file, true);
         fd_ = outside_.file().number();
-        static_cast<layout::view&>(trace_) = outside_;
+        static_cast<layout::view&>(trace_) = static_cast<const layout::view&>(outside_);
         present_.begin(trace_, &outside_.file());
         trace_.present = &present_;
         // After the capacity: the file may be growing.

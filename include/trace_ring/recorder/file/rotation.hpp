@@ -32,8 +32,10 @@ namespace trace_ring::inline v1::impl {
 inline void name_rotated(name_buffer& into, const char* path, std::uint32_t number) noexcept {
     into.size = 0;
     into.add(path);
-    if (number != 0) into.add('.');
-    if (number != 0) into.add(number);
+    if (number != 0) {
+        into.add('.');
+        into.add(number);
+    }
     into.text[into.size] = '\0';
 }
 

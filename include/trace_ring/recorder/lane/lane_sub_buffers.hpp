@@ -179,7 +179,7 @@ private:
     /// session.
     [[gnu::cold]] void reclaim_dead_session() const noexcept {
         const undisturbed scope;
-        const trace_bytes trace{memory_, &memory_.present()};
+        const trace_bytes trace{static_cast<const layout::view&>(memory_), &memory_.present()};
         const auto look = [&](int fd) {
             const std::uint64_t owner =
                 trace.ring().session_owner.load(relaxed);  // relaxed: a look

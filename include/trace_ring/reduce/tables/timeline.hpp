@@ -22,6 +22,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -228,9 +229,10 @@ public:
     /// The conversion of the file's ticks to raised ticks.
     [[nodiscard]] const clock_eras& eras() const noexcept { return eras_; }
 
-    /// Ns since 1970; 0 if not known. Logarithmic in the number of snapshots. With the same `hint`
-    /// for each of many times in a row, 0 at first, it is constant where two follow each other
-    /// between the same snapshots.
+    /// Ns since 1970, within the range of 64 bits; 0 if not known. Two dates may differ by more
+    /// than a signed number of 64 bits holds. Logarithmic in the number of snapshots. With the same
+    /// `hint` for each of many times in a row, 0 at first, it is constant where two follow each
+    /// other between the same snapshots.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return realtime_ns(ticks, hint);
@@ -248,14 +250,18 @@ public:
         return static_cast<std::int64_t>(ns);
     }
     /// Ns since the first snapshot, which is taken when the trace is set up; negative before.
-    /// Setting the date does not change it, and it never goes back.
+    /// Setting the date does not change it, and it never goes back. At most `most_relative_ns` on
+    /// either side: the difference of two is a signed number of 64 bits.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return relative_ns(ticks, hint);
     }
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
-        return at(ticks, hint, &trace_clock_snapshot::elapsed, &line::elapsed);
+        return std::clamp(at(ticks, hint, &trace_clock_snapshot::elapsed, &line::elapsed),
+                          -most_relative_ns, most_relative_ns);
     }
+    /// 146 years.
+    static constexpr std::int64_t most_relative_ns = (std::int64_t{1} << 62) - 1;
 
 private:
     /// The rates between one snapshot and the next, in ns per tick.
@@ -269,8 +275,8 @@ private:
         const auto& a = snapshots_[i - 1];
         auto& b = snapshots_[i];
         const clock_advance by = advance_of(as_read(a), as_read(b), ticks_per_second);
-        constexpr std::uint64_t most = std::uint64_t{1} << 62;
         const auto elapsed = static_cast<std::uint64_t>(std::round(by.elapsed));
+        constexpr auto most = static_cast<std::uint64_t>(most_relative_ns);
         b.elapsed = elapsed < most - a.elapsed ? a.elapsed + elapsed : most;
         const auto ticks = static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
         // Modulo 2^64, then signed: the date may have been set back by a little.
@@ -287,7 +293,7 @@ private:
     }
     /// A snapshot with the file's ticks.
     [[nodiscard]] clock_snapshot as_read(const trace_clock_snapshot& from) const noexcept {
-        clock_snapshot out = from;
+        auto out = static_cast<const clock_snapshot&>(from);
         out.ticks -= eras_.shift(from.era);
         return out;
     }
@@ -324,10 +330,18 @@ private:
         const double length =
             static_cast<double>(back ? from.ticks - ticks : ticks - from.ticks) * rate;
         const double bounded = std::clamp(length, -9.2e18, 9.2e18);
-        const auto ns = (std::min)(static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                       bounded + (bounded < 0 ? -0.5 : 0.5))),
-                                   most);
-        return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
+        const auto ns = static_cast<std::int64_t>(
+            (std::min)(static_cast<std::uint64_t>(
+                           static_cast<std::int64_t>(bounded + (bounded < 0 ? -0.5 : 0.5))),
+                       most));
+        const auto base = static_cast<std::int64_t>(from.*clock);
+        std::int64_t sum = 0;
+        if (back ? !__builtin_sub_overflow(base, ns, &sum)
+                 : !__builtin_add_overflow(base, ns, &sum)) {
+            return sum;
+        }
+        return base < 0 ? (std::numeric_limits<std::int64_t>::min)()
+                        : (std::numeric_limits<std::int64_t>::max)();
     }
 
     clock_eras eras_{};

@@ -64,9 +64,9 @@ protected:
         records_.reserve(Ring::sub_buffer_bytes / 8);
     }
     sub_buffer_copies(const sub_buffer_copies&) = default;
-    sub_buffer_copies(sub_buffer_copies&&) = default;
+    sub_buffer_copies(sub_buffer_copies&&) noexcept = default;
     sub_buffer_copies& operator=(const sub_buffer_copies&) = default;
-    sub_buffer_copies& operator=(sub_buffer_copies&&) = default;
+    sub_buffer_copies& operator=(sub_buffer_copies&&) noexcept = default;
 
     struct place {
         std::uint32_t word;  ///< index in the copy of the record's first word

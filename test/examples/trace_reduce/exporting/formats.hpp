@@ -6,6 +6,7 @@
 /// Complete output of the formats' writers, and what must hold for any trace.
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,11 +39,27 @@ template <class Writer>
     return std::string(out.view());
 }
 
+/// A time of Chrome's events, which compares as its value does. A date is a signed number of 64
+/// bits, so two dates may be almost 2^64 ns apart, which is more than such a number holds.
+struct chrome_time {
+    bool after_origin = false;
+    std::uint64_t rank = 0;  ///< ns after the origin, or the complement of ns before it
+
+    friend auto operator<=>(const chrome_time&, const chrome_time&) = default;
+};
+/// Reads microseconds with three decimals. Throws if they are beyond 64 bits of nanoseconds.
+[[nodiscard]] inline chrome_time chrome_time_of(std::string text) {
+    const bool before = text.starts_with('-');
+    text.erase(text.find('.'), 1);
+    const std::uint64_t ns = std::stoull(text.substr(before ? 1 : 0));
+    return {!before, before ? ~ns : ns};
+}
+
 /// Begins and ends of Chrome's events nest on each thread, and time does not go back there. Reads
 /// the lines, which begin alike.
 inline void check_nesting(std::string_view chrome) {
     struct thread {
-        std::int64_t ns = INT64_MIN;
+        chrome_time newest;
         std::vector<std::string> open;
     };
     std::map<std::string, thread> threads;
@@ -60,11 +77,11 @@ inline void check_nesting(std::string_view chrome) {
         const std::size_t category = line.find(R"(","pid":)");
         const std::string_view place = line.substr(category);
         thread& its = threads[member(place, R"("pid":)") + '/' + member(place, R"("tid":)")];
-        std::string ts = member(place, R"("ts":)");
-        ts.erase(ts.find('.'), 1);
-        const std::int64_t ns = std::stoll(ts);
-        if (ns < its.ns) throw std::runtime_error("chrome: time goes back: " + std::string(line));
-        its.ns = ns;
+        const chrome_time time = chrome_time_of(member(place, R"("ts":)"));
+        if (time < its.newest) {
+            throw std::runtime_error("chrome: time goes back: " + std::string(line));
+        }
+        its.newest = time;
         const std::string name(line.substr(8, category - 8));
         if (line[7] == 'B') its.open.push_back(name);
         if (line[7] != 'E') continue;

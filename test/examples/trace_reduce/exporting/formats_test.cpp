@@ -494,6 +494,53 @@ BOOST_AUTO_TEST_CASE(every_format_tells_the_same_dates_and_where_they_jump) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(dates_that_are_farther_apart_than_signed_numbers_reach_are_exact) {
+    // One date is in 1750, the other in 2189: 1.5 times 2^63 ns lie between them.
+    constexpr std::uint64_t now = std::uint64_t{1} << 63;
+    constexpr std::uint64_t far = std::uint64_t{3} << 61;
+    const auto at = [](std::uint64_t ticks) {
+        file_builder b;
+        b.clock_reading(now, 0, 0);
+        const auto lane = b.lane(b.process(1200), 11);
+        const auto& tick = b.event({1, "tick", {{"n"}}});
+        for (const std::uint64_t each : {now - far, now + far}) {
+            if (each < ticks) continue;
+            b.open(lane, each);
+            b.record(lane, each, tick, {each > now ? 2 : 1});
+        }
+        return b;
+    };
+    const file_builder builders[] = {at(now - far), at(now + far)};
+    const auto both = reduce::trace_file::from(builders[0].bytes());
+    const auto late = reduce::trace_file::from(builders[1].bytes());
+    check_formats(both);
+    const std::string apart = R"("ts":13835058055282163.712,)";
+    BOOST_TEST(contains(written(both, trace_reduce::exporting::chrome_writer()), apart));
+    const std::string csv = written(both, trace_reduce::exporting::csv_writer({.files = false}));
+    BOOST_TEST(contains(csv, "\nrecord,-6917529027641081856,"));
+    BOOST_TEST(contains(csv, "\nrecord,6917529027641081856,"));
+
+    // The trace that begins later is written first, so the other one is before the origin.
+    trace_reduce::exporting::chrome_writer writer;
+    exporter::text_buffer out;
+    for (const auto* const file : {&late, &both}) (void)writer.add(file->about(), "a.trace");
+    writer.begin(out);
+    for (std::size_t i = 0; i < 2; ++i) {
+        auto cursor = (i == 0 ? late : both).forward();
+        const auto* const first = cursor.next();
+        BOOST_REQUIRE(first != nullptr);
+        writer.append(out, i, *first);
+    }
+    writer.end(out);
+    BOOST_TEST(json_check::valid(out.view()));
+    BOOST_TEST(contains(out.view(), R"("ts":0.000,)"));
+    BOOST_TEST(contains(out.view(), R"("ts":-13835058055282163.712,)"));
+    const auto origin = chrome_time_of("0.000");
+    BOOST_TEST((chrome_time_of("-13835058055282163.712") < chrome_time_of("-0.001")));
+    BOOST_TEST((chrome_time_of("-0.001") < origin && origin < chrome_time_of("0.001")));
+    BOOST_TEST((chrome_time_of("0.001") < chrome_time_of("13835058055282163.712")));
+}
+
 BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_lines_of_their_own) {
     file_builder b;
     b.clock_reading(0, 0, 1'700'000'000'000'000'000);

@@ -25,7 +25,9 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "otlp")
 FAILED = []
 # The flows in fields of the samples: the format does not show them.
 FLOWS = {"flows": ["job", "jobs"], "flows_elsewhere": ["job", "jobs"], "lines": ["job"],
-         "recorded": ["job"], "sampled": ["job"]}
+         "recorded": ["job"], "sampled": ["job"], "by_processor": ["job"]}
+# Traces whose lanes belong to processors: there the spans of each thread nest.
+BY_THREAD = {"by_processor"}
 MOST = 2**63 - 1
 WORDS = 2**64
 
@@ -217,8 +219,9 @@ def shown_names(record):
 class Expected:
     """Spans by the place of their begins, log records by theirs, and others in a list."""
 
-    def __init__(self, words, flows):
-        self.words, self.flows = words, flows
+    def __init__(self, words, flows, by_thread=False):
+        self.words, self.flows, self.by_thread = words, flows, by_thread
+        self.threads = {}  # by the place of a span's begin
         self.spans, self.logs, self.others = {}, {}, []
         self.open, self.stacks, self.passed = {}, defaultdict(list), defaultdict(list)
         self.around = defaultdict(list)
@@ -232,7 +235,8 @@ class Expected:
                 self.jumps.append(item["ticks"])
             self.others.append(item)
             if item["lane"] is not None:
-                self.gap(item["lane"])
+                for one in list(self.stacks) if self.by_thread else [item["lane"]]:
+                    self.gap(one)
             return
         if item["event"] is None:
             state = f"unknown {item['span']}" if "span" in item else None
@@ -242,6 +246,10 @@ class Expected:
         if item.get("span") == "end":
             return self.end(item)
         self.log(item, self.context(item))
+
+    def thread(self, item):
+        """What the spans nest in."""
+        return (item["process"], item["tid"]) if self.by_thread else item["lane"]
 
     def log(self, item, context, state=None):
         self.counts[state] += 1
@@ -256,7 +264,7 @@ class Expected:
         return None
 
     def context(self, item):
-        spans = self.around[item["lane"]]
+        spans = self.around[self.thread(item)]
         inner = spans[-1][1:] if spans else (b"", b"")
         flow = self.flow_of(item)
         return inner if flow is None else (flow, inner[1] if inner[0] == flow else b"")
@@ -265,18 +273,19 @@ class Expected:
         place = item["lane"], item["position"]
         if item.get("fields"):
             self.begin_names[item["event"]] = shown_names(item)
-        spans = self.around[item["lane"]]
+        thread = self.threads[place] = self.thread(item)
+        spans = self.around[thread]
         span = hashed(1, *self.words, *place)
         trace = self.flow_of(item) or (spans[-1][1] if spans else
                                        hashed(2, *self.words, *place) + hashed(3, *self.words, *place))
         outer = spans[-1][1:] if spans else None
         self.open[place] = [item, trace, span, outer, False]
-        self.stacks[item["lane"]].append((place, item["event"]))
+        self.stacks[thread].append((place, item["event"]))
         spans.append((place, trace, span))
 
     def take(self, place):
         begun = self.open.pop(place)
-        spans = self.around[place[0]]
+        spans = self.around[self.threads[place]]
         spans[:] = [each for each in spans if each[0] != place]
         return begun
 
@@ -291,7 +300,7 @@ class Expected:
             if place in self.open and self.open[place][0]["event"] == event:
                 begun = self.take(place)
         elif "fault" not in item:
-            stack, passed = self.stacks[lane], self.passed[lane]
+            stack, passed = self.stacks[self.thread(item)], self.passed[self.thread(item)]
             if event not in [name for _, name in stack]:
                 if event in passed:
                     passed.remove(event)
@@ -510,12 +519,13 @@ def words_of(trace):
         return struct.unpack("<QQ", file.read(48)[32:])
 
 
-def compare(trace_reduce, traces, folder, status=0):
-    """Returns the counts of what was compared."""
+def compare(trace_reduce, traces, folder, status=0, flows=()):
+    """Returns the counts of what was compared. `flows`: fields that are asked for as flows."""
     what = " ".join(os.path.basename(trace) for trace in traces)
     shutil.rmtree(folder, ignore_errors=True)
     since = time.time_ns()
-    done = run(trace_reduce, "--format", "otlp", "--output", folder, *traces, status=status)
+    asked = [word for field in flows for word in ("--flow", f"*.{field}")]
+    done = run(trace_reduce, "--format", "otlp", "--output", folder, *asked, *traces, status=status)
     printed = run(trace_reduce, "--format", "json", *traces, status=done.returncode)
     if not os.path.exists(folder):  # no file can be read
         check(f"{what}: nothing is printed", b"", printed.stdout)
@@ -524,7 +534,7 @@ def compare(trace_reduce, traces, folder, status=0):
     for trace in traces:
         words = words_of(trace)
         name = os.path.basename(trace).split(".")[0]
-        by_name[trace] = uuid(words), Expected(words, FLOWS.get(name, []))
+        by_name[trace] = uuid(words), Expected(words, flows or FLOWS.get(name, []), name in BY_THREAD)
     for line in printed.stdout.decode().split("\n"):
         if line:
             item = dict(json.loads(line, object_pairs_hook=list))
@@ -694,6 +704,8 @@ def main():
     both = compare(trace_reduce, ["random1.trace", "flows.trace", "flows_elsewhere.trace"],
                    "several.otlp")
     check("several files", True, both["spans"] > 150)
+    asked = compare(trace_reduce, ["service.trace"], "asked.otlp", 0, ["id"])
+    check("spans of flows that were asked for", True, asked["spans"] > 1000)
     # The ids do not depend on other files, nor on the time of the export.
     run(trace_reduce, "--format", "otlp", "--output", "again", "times.trace")
     for file in ("traces.otlp", "logs.otlp"):

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include <reduce/file_builder.hpp>
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
+#include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 using namespace trace_ring_test;
@@ -219,6 +221,7 @@ void record(const std::string& file) {
         }  // otherwise it ends without results
     }
 }
+struct by_processor : trace_ring::policies<trace_ring::claim::per_cpu> {};
 struct sampled_clock : trace_ring::policies<trace_ring::clock::sampled<16>> {};
 using sampled = trace_ring::basic_recorder<sampled_clock>;
 
@@ -238,5 +241,6 @@ int main(int argc, char** argv) {
     nothing.save(folder + "nothing.trace");
     record<trace_ring::recorder>(folder + "recorded.trace");
     record<sampled>(folder + "sampled.trace");
+    record<trace_ring::basic_recorder<by_processor>>(folder + "by_processor.trace");
     return 0;
 }
