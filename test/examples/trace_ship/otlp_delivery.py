@@ -275,8 +275,8 @@ def case_troubles(folder, server):
     counted = metrics_of(metrics)
     lost = list(items_of([refused]))
     check(counted["trace_ship_refused_items_total"] == len(lost) + 3, counted)
-    check(f"{len(lost)} " + ("spans" if lost[0].is_span else "log records") + " are refused" in said,
-          said)
+    noun = "spans" if lost[0].is_span else "log records"
+    check(f"{len(lost)} {noun} are refused" in said, said)
     check(counted["trace_ship_failures_total"] >= 5, counted)
     ship_rest(server, traces)
     places = places_of(items_of(server.requests))
