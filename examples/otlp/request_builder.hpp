@@ -73,6 +73,8 @@ public:
         bytes_ = 0;
         items_ = 0;
     }
+    /// Bytes of the items in the request that was begun.
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// The requests that have ended, once.
     [[nodiscard]] std::vector<request> take() { return std::exchange(done_, {}); }
 

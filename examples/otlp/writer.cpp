@@ -13,7 +13,6 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/span/pairs.hpp>
 
 #include "../protobuf.hpp"
 #include "../records/kept_record.hpp"
@@ -171,6 +170,30 @@ void writer::append(std::size_t from, const reduce::item& what) {
     std::visit([&](const auto& one) { append_item(in, one); }, what);
 }
 
+void writer::observe(std::size_t from, const reduce::item& what) {
+    source& in = *sources_.at(from);
+    const auto ignore = [](const kept&) {};
+    if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+        if (!record->known()) return;
+        if (record->begins()) {
+            begin(in, *record, ignore);
+        } else if (record->ends()) {
+            static_cast<void>(end(in, *record, ignore));
+        }
+        return;
+    }
+    const auto* const loss = std::get_if<reduce::loss_item>(&what);
+    const auto* const lane = loss != nullptr ? loss->lane : reduce::jump_in(what).lane;
+    if (lane != nullptr) gap(in, *lane);
+}
+
+std::vector<reduce::span_place> writer::open_spans(std::size_t from) const {
+    std::vector<reduce::span_place> places;
+    sources_.at(from)->open.for_each_open(
+        [&](const auto& each) { places.push_back(each.kept.place); });
+    return places;
+}
+
 void writer::end(std::size_t from) {
     source& in = *sources_.at(from);
     std::vector<const source::pairs::begun*> left;
@@ -214,15 +237,18 @@ std::string writer::counts_in_words() const {
 }
 
 void writer::append_item(source& in, const reduce::record_view& record) {
-    if (record.known() && record.begins()) return begin(in, record);
-    if (record.known() && record.ends()) return end(in, record);
+    if (record.known() && record.begins()) {
+        return begin(in, record, [&](const kept& lost) { leave(in, lost, span_state::given_up); });
+    }
+    if (record.known() && record.ends()) return write_end(in, record);
     std::optional<span_state> state;
     if (record.begins()) state = span_state::unknown_begin;
     if (record.ends()) state = span_state::unknown_end;
     write_log(in, record, around(in, record), state);
 }
 
-void writer::begin(source& in, const reduce::record_view& record) {
+template <class GivenUp>
+void writer::begin(source& in, const reduce::record_view& record, GivenUp&& given_up) {
     kept made{records::kept_record(record), {record.lane().number, record.position()}};
     const auto* const outer = in.nesting.innermost(record.lane());
     if (outer != nullptr) made.outer = outer->own;
@@ -235,22 +261,30 @@ void writer::begin(source& in, const reduce::record_view& record) {
     in.nesting.begin(record.lane(), {made.place, made.own});
     in.open.begin(record, std::move(made), [&](const auto& lost) {
         in.nesting.end(lost.kept.begin.view().lane(), lost.kept.place);
-        leave(in, lost.kept, span_state::given_up);
+        given_up(lost.kept);
     });
 }
 
-void writer::end(source& in, const reduce::record_view& record) {
+template <class Passed>
+reduce::ended_span<writer::kept> writer::end(source& in, const reduce::record_view& record,
+                                             Passed&& passed) {
     const auto over = [&](const kept& of) { in.nesting.end(of.begin.view().lane(), of.place); };
-    const auto found = in.open.end(record, [&](const auto& lost) {
+    auto found = in.open.end(record, [&](const auto& lost) {
         over(lost.kept);
-        leave(in, lost.kept, span_state::end_lost);
+        passed(lost.kept);
     });
+    if (found.begun) over(found.begun->kept);
+    return found;
+}
+
+void writer::write_end(source& in, const reduce::record_view& record) {
+    const auto found =
+        end(in, record, [&](const kept& lost) { leave(in, lost, span_state::end_lost); });
     if (!found.begun) {
         const auto state = found.not_nested ? span_state::not_nested : span_state::begin_lost;
         return write_log(in, record, around(in, record), state);
     }
     const kept& begun = found.begun->kept;
-    over(begun);
     if (in.dated(begun.begin.view().time()) && in.dated(record.time())) {
         return write_span(in, begun, record);
     }

@@ -41,6 +41,7 @@
 #include <vector>
 
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 #include "event_keys.hpp"
@@ -87,12 +88,20 @@ public:
     [[nodiscard]] std::size_t add(const reduce::tables& in);
     /// Adds the next item of a file, in the order of its times.
     void append(std::size_t from, const reduce::item& what);
+    /// The same for an item that an earlier writer has written: this writes nothing.
+    void observe(std::size_t from, const reduce::item& what);
+    /// Where the open spans of this file began, in no order.
+    [[nodiscard]] std::vector<reduce::span_place> open_spans(std::size_t from) const;
+    /// Another time for `exported_ns`, for the records that follow.
+    void set_exported(std::uint64_t ns) noexcept { settings_.exported_ns = ns; }
     /// No item of this file follows: its open spans become log records.
     void end(std::size_t from);
     /// The same, and the file's number and `in` are not used any more.
     void remove(std::size_t from);
     /// Ends the requests that were begun, so that `take` returns all that was written.
     void flush();
+    /// Bytes of the items in the requests that were begun.
+    [[nodiscard]] std::size_t bytes() const noexcept { return traces_.bytes() + logs_.bytes(); }
     /// The requests that are complete, once. Each is longer than `request_bytes` by one item at
     /// most, and by its resources.
     [[nodiscard]] std::vector<request> take();
@@ -112,8 +121,13 @@ private:
     void append_item(source& in, const reduce::record_view& record);
     void append_item(source& in, const reduce::loss_item& loss);
     void append_item(source& in, const reduce::clock_jump& jump);
-    void begin(source& in, const reduce::record_view& record);
-    void end(source& in, const reduce::record_view& record);
+    /// `given_up(kept&)` is called for a span that is given up.
+    template <class GivenUp>
+    void begin(source& in, const reduce::record_view& record, GivenUp&& given_up);
+    /// `passed(kept&)` is called for spans that have lost their ends.
+    template <class Passed>
+    reduce::ended_span<kept> end(source& in, const reduce::record_view& record, Passed&& passed);
+    void write_end(source& in, const reduce::record_view& record);
     void gap(source& in, const reduce::lane_info& lane);
     void write_span(source& in, const kept& begun, const reduce::record_view& end);
     void leave(source& in, const kept& begun, span_state state);

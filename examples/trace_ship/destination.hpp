@@ -54,6 +54,12 @@ public:
     virtual std::size_t add_trace(const reduce::tables& in,
                                   const clickhouse::trace_identity& trace) = 0;
     virtual void remove_trace(std::size_t number) = 0;
+    /// An item that has arrived, or of which a part has: before the items of `add` that follow it.
+    virtual void pass_over(std::size_t from, const clickhouse::row_item& one) {
+        static_cast<void>(from), static_cast<void>(one);
+    }
+    /// The files of these traces are there, by trace_identity::text(); others may be forgotten.
+    virtual void keep(const std::set<std::string>& traces) { static_cast<void>(traces); }
     /// Adds an item to the next batch. False: the batch has to be delivered before.
     [[nodiscard]] virtual bool add(std::size_t from, const clickhouse::row_item& one) = 0;
     /// Items that are added and not delivered, and their bytes in memory.
@@ -63,6 +69,8 @@ public:
     virtual void deliver() = 0;
     /// Bytes that were sent so far.
     [[nodiscard]] virtual std::uint64_t sent_bytes() const = 0;
+    /// Items that were sent, and that the server will never take.
+    [[nodiscard]] virtual std::uint64_t refused_items() const { return 0; }
 };
 
 }  // namespace trace_ship

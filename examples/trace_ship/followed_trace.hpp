@@ -83,7 +83,10 @@ public:
                 if (next == nullptr) return progress::nothing;
                 held_ = spans_.look_at(*next);
                 if (names_) names_->look_at(*next);
-                if (!is_new()) {
+                const clickhouse::row_item whole = *held_;
+                const bool is_left = is_new();
+                if (!is_left || held_->what != next) to.pass_over(number_, whole);
+                if (!is_left) {
                     held_.reset();
                     continue;
                 }

@@ -78,12 +78,14 @@ void append(header_list& to, const std::string& header) {
     }
 }
 
-/// On one line, without what follows the cause in ClickHouse's messages.
+/// On one line, without control characters, and without what follows the cause in ClickHouse's
+/// messages.
 std::string brief(std::string_view answer) {
     answer = answer.substr(0, answer.find(", Stack trace"));
     answer = answer.substr(0, answer.find(", e.what() ="));
     std::string made(answer.substr(0, 500));
-    std::replace(made.begin(), made.end(), '\n', ' ');
+    std::replace_if(
+        made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
     while (!made.empty() && made.back() == ' ') made.pop_back();
     return made;
 }
@@ -125,6 +127,11 @@ http_client::http_client(http_settings settings)
     to.set(CURLOPT_READFUNCTION, &read_body);
     to.set(CURLOPT_WRITEFUNCTION, &take_answer);
     if (!settings_.ca_file.empty()) to.set(CURLOPT_CAINFO, settings_.ca_file.c_str());
+    if (!settings_.user.empty()) {
+        to.set(CURLOPT_HTTPAUTH, long{CURLAUTH_BASIC});
+        to.set(CURLOPT_USERNAME, settings_.user.c_str());
+        to.set(CURLOPT_PASSWORD, settings_.password.c_str());
+    }
     if (settings_.stop != nullptr) {
         to.set(CURLOPT_NOPROGRESS, 0L);
         to.set(CURLOPT_XFERINFOFUNCTION, &ask_whether_to_stop);
@@ -165,8 +172,12 @@ std::string http_client::post(const std::string& query, std::string_view body, c
     long status = 0;
     ::curl_easy_getinfo(to.handle, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200) {
+        constexpr ::curl_off_t most_seconds = 3600;
+        ::curl_off_t seconds = 0;
+        ::curl_easy_getinfo(to.handle, CURLINFO_RETRY_AFTER, &seconds);
         throw refusal(settings_.url + ": status " + std::to_string(status) +
-                      (answer.empty() ? "" : ": " + brief(answer)));
+                          (answer.empty() ? "" : ": " + brief(answer)),
+                      status, std::chrono::seconds((std::clamp)(seconds, {}, most_seconds)));
     }
     return answer;
 }

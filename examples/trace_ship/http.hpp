@@ -5,6 +5,7 @@
 /// @file
 /// Requests to one HTTP server, by libcurl.
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -23,12 +24,19 @@ struct no_answer : std::runtime_error {
 /// The server answered with an error.
 struct refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
+    refusal(const std::string& what, long code, std::chrono::seconds after)
+        : std::runtime_error(what), status(code), retry_after(after) {}
+
+    long status = 0;                      ///< of the HTTP answer; 0: another fault
+    std::chrono::seconds retry_after{0};  ///< how long the server asks to wait, at most an hour
 };
 
 struct http_settings {
     std::string url{};                   ///< http[s]://HOST[:PORT]/[PATH]
     std::string ca_file{};               ///< whose certificates are trusted; empty: the machine's
     std::vector<std::string> headers{};  ///< with credentials, for each request
+    std::string user{};                  ///< for Basic authentication; empty: none
+    std::string password{};
     const volatile std::sig_atomic_t* stop = nullptr;  ///< above 1: requests end; null: never
 };
 

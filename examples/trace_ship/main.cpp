@@ -17,6 +17,7 @@
 #include "../shown.hpp"
 #include "clickhouse_destination.hpp"
 #include "options.hpp"
+#include "otlp_destination.hpp"
 #include "shipping.hpp"
 
 namespace trace_ship {
@@ -57,6 +58,7 @@ int show(const options& wanted) {
             }
         }
     }
+    if (wanted.to_otlp) return std::fflush(stdout) == 0 ? status : 1;
     constexpr clickhouse::server_version current{25, 3};
     std::printf(
         "\n%s;\n",
@@ -68,8 +70,13 @@ int run(options& wanted) {
     try {
         if (wanted.dry_run) return show(wanted);
         wanted.http.stop = &interrupts;
-        clickhouse_destination to(wanted.http, wanted.clickhouse);
-        shipping all(wanted.shipping, to, interrupts);
+        std::unique_ptr<destination> to;
+        if (wanted.to_otlp) {
+            to = std::make_unique<otlp_destination>(wanted.http, wanted.otlp);
+        } else {
+            to = std::make_unique<clickhouse_destination>(wanted.http, wanted.clickhouse);
+        }
+        shipping all(wanted.shipping, *to, interrupts);
         return all.run() ? 0 : 1;
     } catch (const std::exception& error) {
         complain("trace-ship", error.what());

@@ -26,16 +26,28 @@ namespace trace_ship {
 namespace {
 
 constexpr const char* footer =
-    R"(Credentials are taken from the environment (TRACE_SHIP_USER, TRACE_SHIP_PASSWORD) or a file that
-only its owner can read, with the lines 'user=NAME' and 'password=TEXT'.
+    R"(URL is http://HOST:PORT/ or https:// of a ClickHouse server, or otlp+http://HOST:PORT/ or
+otlp+https:// of a server that takes OpenTelemetry's protocol, which needs --state.
+
+Credentials are taken from the environment (TRACE_SHIP_USER, TRACE_SHIP_PASSWORD) or a file that
+only its owner can read, with the lines 'user=NAME' and 'password=TEXT'. With otlp also a token:
+TRACE_SHIP_TOKEN, or the line 'token=TEXT'.
 
 The first Ctrl-C or SIGTERM delivers what was read and ends; the second ends at once.
 
-Exit status: 0; 1 if something that was read is not delivered, or for any other error.)";
+Exit status: 0; 1 if something that was read is not delivered, or was refused, or for any other
+error.)";
 
-std::string wrong_url(const std::string& url) {
+constexpr std::string_view otlp_scheme = "otlp+";
+
+std::string wrong_url(const std::string& whole) {
+    const bool otlp = whole.starts_with(otlp_scheme);
+    const std::string url = whole.substr(otlp ? otlp_scheme.size() : 0);
     const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
-    if (scheme == 0) return "'" + url + "' is no http://HOST:PORT/ or https://HOST:PORT/";
+    if (scheme == 0) {
+        return "'" + whole +
+               "' is no http://HOST:PORT/ or https://HOST:PORT/, with or without otlp+ before it";
+    }
     const std::size_t path = (std::min)(url.find('/', scheme), url.size());
     if (url.find('@') < path) {
         return "credentials in a URL are seen by all users of the machine: use --credentials or "
@@ -44,7 +56,8 @@ std::string wrong_url(const std::string& url) {
     }
     if (path == scheme) return "'" + url + "' names no host";
     if (url.find_first_of("?# ", scheme) != url.npos) {
-        return "'" + url + "' has more than a host and a path: see --database and --table";
+        return "'" + whole + "' has more than a host and a path" +
+               (otlp ? "" : ": see --database and --table");
     }
     return {};
 }
@@ -52,6 +65,7 @@ std::string wrong_url(const std::string& url) {
 struct credentials {
     std::string user{};
     std::string password{};
+    std::string token{};
 };
 
 credentials read_credentials(const std::string& path) {
@@ -74,10 +88,12 @@ credentials read_credentials(const std::string& path) {
             found.user = line.substr(5);
         } else if (line.starts_with("password=")) {
             found.password = line.substr(9);
+        } else if (line.starts_with("token=")) {
+            found.token = line.substr(6);
         } else {
             throw CLI::ValidationError("--credentials",
                                        path + ": line " + std::to_string(number) +
-                                           " is neither user=NAME nor password=TEXT");
+                                           " is none of user=NAME, password=TEXT and token=TEXT");
         }
     }
     if (in.bad() || number == 0) {
@@ -88,6 +104,26 @@ credentials read_credentials(const std::string& path) {
 
 std::string text_of(const char* value) {
     return value == nullptr ? "" : value;
+}
+
+void check_credentials(const credentials& who, bool otlp) {
+    for (const auto* each : {&who.user, &who.password, &who.token}) {
+        if (each->find_first_of("\r\n") != each->npos) {
+            throw CLI::ValidationError("--credentials", "a line end in a name, password or token");
+        }
+    }
+    if (!who.token.empty() && !otlp) {
+        throw CLI::ValidationError("--credentials", "a token is only for --to otlp+...");
+    }
+    if (!who.token.empty() && !(who.user.empty() && who.password.empty())) {
+        throw CLI::ValidationError("--credentials", "both a token, and a user or password");
+    }
+    if (otlp && who.user.empty() != who.password.empty()) {
+        throw CLI::ValidationError("--credentials", "only one of a user and a password");
+    }
+    if (otlp && who.user.find(':') != who.user.npos) {
+        throw CLI::ValidationError("--credentials", "a user's name with ':'");
+    }
 }
 
 /// The same in each run with these folders: FNV-1a.
@@ -111,7 +147,9 @@ bool parse(int argc, char** argv, options& into, int& status) {
     CLI::App app(
         "Follows all traces in folders (of programs that run, end, are killed or started again) "
         "and\n"
-        "inserts each record once into a ClickHouse table; missing records are inserted as losses.",
+        "inserts each record once into a ClickHouse table, or sends it to an OpenTelemetry "
+        "collector;\n"
+        "missing records are inserted or sent as losses.",
         "trace-ship");
     app.set_version_flag("--version", "trace-ship " TRACE_RING_VERSION);
     app.add_option("DIR", into.shipping.folders, "Folders with trace files; not their subfolders")
@@ -119,21 +157,26 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->check(CLI::ExistingDirectory);
     auto* to = app.add_option("--to", into.http.url, "The server");
     to->option_text("URL")->check(wrong_url);
+    app.add_option("--state", into.otlp.state,
+                   "With --to otlp+...: the folder that keeps what was delivered; created if it is "
+                   "missing")
+        ->option_text("FOLDER");
     app.add_option("--database", into.clickhouse.database,
                    "The database (the user's default database otherwise)")
         ->option_text("NAME");
     app.add_option("--table", into.clickhouse.table, "The table, which is created if it is missing")
         ->option_text("[DATABASE.]NAME")
         ->default_val("trace_records");
-    auto* host =
-        app.add_option("--host", into.shipping.host,
-                       "The name of this machine in the table (what `uname -n` prints otherwise)");
+    auto* host = app.add_option("--host", into.shipping.host,
+                                "The name of this machine in the records (what `uname -n` prints "
+                                "otherwise)");
     host->option_text("NAME");
     app.add_option("--match", into.shipping.glob, "Only files whose names match")
         ->option_text("GLOB")
         ->default_val("*");
     std::string credentials_file;
-    app.add_option("--credentials", credentials_file, "The file with the user and the password")
+    app.add_option("--credentials", credentials_file,
+                   "The file with the user and the password, or the token")
         ->option_text("FILE");
     app.add_option("--ca", into.http.ca_file,
                    "With https: trust the certificates that are signed by those in this file")
@@ -192,6 +235,19 @@ bool parse(int argc, char** argv, options& into, int& status) {
             throw CLI::ValidationError("--host", "an empty name");
         }
         if (*to && !into.http.url.ends_with('/')) into.http.url += '/';
+        into.to_otlp = into.http.url.starts_with(otlp_scheme);
+        if (into.to_otlp) {
+            into.http.url.erase(0, otlp_scheme.size());
+            for (const char* const each : {"--database", "--table", "--batch", "--symbols"}) {
+                if (app.count(each) == 0) continue;
+                throw CLI::ValidationError(each, "is only for ClickHouse, not for --to otlp+...");
+            }
+            if (into.otlp.state.empty() && !into.dry_run) {
+                throw CLI::ValidationError("--state", "is required for --to otlp+...: a folder");
+            }
+        } else if (app.count("--state") != 0) {
+            throw CLI::ValidationError("--state", "is only for --to otlp+...");
+        }
         into.shipping.interval =
             std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
         into.clickhouse.heap_calls = into.shipping.symbols;
@@ -205,13 +261,19 @@ bool parse(int argc, char** argv, options& into, int& status) {
         }
         into.clickhouse.instance =
             "trace-ship:" + into.shipping.host + ':' + fingerprint(into.shipping.folders);
+        into.otlp.host = into.shipping.host;
         credentials who{text_of(std::getenv("TRACE_SHIP_USER")),
-                        text_of(std::getenv("TRACE_SHIP_PASSWORD"))};
+                        text_of(std::getenv("TRACE_SHIP_PASSWORD")),
+                        text_of(std::getenv("TRACE_SHIP_TOKEN"))};
         if (!credentials_file.empty()) who = read_credentials(credentials_file);
-        for (const auto* each : {&who.user, &who.password}) {
-            if (each->find_first_of("\r\n") != each->npos) {
-                throw CLI::ValidationError("--credentials", "a line end in a name or password");
+        check_credentials(who, into.to_otlp);
+        if (into.to_otlp) {
+            into.http.user = who.user;
+            into.http.password = who.password;
+            if (!who.token.empty()) {
+                into.http.headers.push_back("Authorization: Bearer " + who.token);
             }
+            return true;
         }
         if (!who.user.empty()) into.http.headers.push_back("X-ClickHouse-User: " + who.user);
         if (!who.password.empty()) into.http.headers.push_back("X-ClickHouse-Key: " + who.password);

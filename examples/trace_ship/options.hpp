@@ -9,13 +9,16 @@
 
 #include "clickhouse_destination.hpp"
 #include "http.hpp"
+#include "otlp_destination.hpp"
 #include "shipping.hpp"
 
 namespace trace_ship {
 
 struct options {
     http_settings http{};
+    bool to_otlp = false;  ///< otherwise to ClickHouse
     clickhouse_settings clickhouse{};
+    otlp_settings otlp{};
     shipping_settings shipping{};
     bool dry_run = false;
 };

@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::chrono::milliseconds scan_interval{1000};
 constexpr std::chrono::milliseconds metrics_interval{5000};
+constexpr std::chrono::hours keep_interval{1};
 constexpr std::chrono::milliseconds shortest_pause{10};
 constexpr std::chrono::milliseconds longest_pause{200};
 constexpr std::chrono::milliseconds first_delay{100};
@@ -96,6 +97,7 @@ bool shipping::repeat(Attempt&& attempt) {
     const auto began = clock::now();
     for (auto delay = first_delay;; delay = (std::min)(delay * 2, longest_delay)) {
         std::string what;
+        std::chrono::milliseconds least{0};
         try {
             attempt();
             if (!reported_.empty()) {
@@ -107,6 +109,7 @@ bool shipping::repeat(Attempt&& attempt) {
             what = fault.what();
         } catch (const refusal& fault) {
             what = fault.what();
+            least = fault.retry_after;
         }
         ++failures_;
         if (stop_ > 1) return false;
@@ -115,7 +118,7 @@ bool shipping::repeat(Attempt&& attempt) {
         if (settings_.once && clock::now() - began >= patience_once) return false;
         // Not all machines at the same moment.
         const auto half = static_cast<unsigned>(delay.count() / 2);
-        (void)wait(std::chrono::milliseconds(half + random() % (half + 1)));
+        (void)wait((std::max)(least, std::chrono::milliseconds(half + random() % (half + 1))));
     }
 }
 
@@ -142,6 +145,13 @@ void shipping::look_for_files() {
     if (complete) {
         std::erase_if(closed_, [&](const auto& each) { return !there.contains(each.first); });
     }
+    if (complete && waiting_ == 0 && clock::now() >= next_keep_) {
+        next_keep_ = clock::now() + keep_interval;
+        std::set<std::string> traces;
+        for (const auto& [id, path] : shipped_ids_) traces.insert(id);
+        for (const auto& [id, file] : closed_) traces.insert(file.trace);
+        to_.keep(traces);
+    }
 }
 
 void shipping::consider(const found_file& file) {
@@ -154,12 +164,13 @@ void shipping::consider(const found_file& file) {
         ++waiting_;
         return;
     }
-    known_file now{file.stamp, true};
+    known_file now{file.stamp, true, {}};
     try {
         auto trace =
             std::make_unique<followed_trace>(reduce::source::open(file.path), settings_.host,
                                              settings_.symbols ? &symbols_ : nullptr);
         const std::string id = trace->identity().text();
+        now.trace = id;
         if (const auto other = shipped_ids_.find(id); other != shipped_ids_.end()) {
             // It may have more than the other. Programs that end make a copy for a moment.
             if (++copies_[file.id] == looks_at_copies) {
@@ -230,7 +241,7 @@ void shipping::close_ended() {
         struct stat status {};
         const bool there = ::fstat(each.trace->file().about().bytes().fd(), &status) == 0;
         if (there) {
-            closed_[each.id] = {stamp_of(status), false};
+            closed_[each.id] = {stamp_of(status), false, each.trace->identity().text()};
         }
         shipped_ids_.erase(each.trace->identity().text());
         each.trace->leave(to_);
@@ -307,7 +318,7 @@ bool shipping::run() {
                                    " records were read and not delivered: the next run reads them "
                                    "again, or reports them as lost");
     }
-    return all;
+    return all && to_.refused_items() == 0;
 }
 
 void shipping::write_metrics(bool now) {
@@ -329,8 +340,11 @@ void shipping::write_metrics(bool now) {
     }
     add("damages_total", "counter", "Places in files that cannot be read.",
         delivered_counts_.damages);
-    add("batches_total", "counter", "Inserts.", batches_);
-    add("sent_bytes_total", "counter", "Bytes of inserts, compressed.", to_.sent_bytes());
+    add("refused_items_total", "counter", "Records and spans that the server will never take.",
+        to_.refused_items());
+    add("batches_total", "counter", "Inserts, or batches of requests.", batches_);
+    add("sent_bytes_total", "counter", "Bytes of inserts, compressed, or of requests.",
+        to_.sent_bytes());
     add("failures_total", "counter", "Requests without success, which were repeated.", failures_);
     add("files_skipped_total", "counter", "Files that are no traces, or copies.", files_skipped_);
     std::size_t unread = waiting_;

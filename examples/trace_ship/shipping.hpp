@@ -44,7 +44,8 @@ public:
     /// `stop`: not 0: ends after what is read was delivered; 2: without that.
     shipping(shipping_settings settings, destination& to, const volatile std::sig_atomic_t& stop);
 
-    /// Until it is stopped. Returns whether everything that was read has been delivered.
+    /// Until it is stopped. Returns whether everything that was read has been delivered, and
+    /// nothing was refused.
     bool run();
 
 private:
@@ -61,6 +62,7 @@ private:
     struct known_file {
         file_stamp stamp{};
         bool skipped = false;  // it is no trace
+        std::string trace{};   // its id, if it is one
     };
 
     void look_for_files();
@@ -93,6 +95,7 @@ private:
     std::string reported_metrics_{};
     clock::time_point oldest_{};  // of the items that wait
     clock::time_point next_scan_{};
+    clock::time_point next_keep_{};
     clock::time_point next_metrics_{};
     clock::time_point last_progress_{};
     std::int64_t delivered_at_ = 0;  // seconds since 1970
