@@ -285,7 +285,8 @@ bool shipping::run() {
             const bool quiet = std::all_of(traces_.begin(), traces_.end(), [](const auto& each) {
                 return each.pause >= longest_pause;
             });
-            if (quiet) break;
+            // A copy is read when the other has been.
+            if (quiet && (copies_.empty() || !traces_.empty())) break;
         }
         if (idle) (void)wait(shortest_pause);
     }

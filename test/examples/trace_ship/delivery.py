@@ -5,7 +5,8 @@
 What trace-ship delivers to a ClickHouse server, counted by the server: every record once, and all
 others as lost, whoever is killed and whenever. The writers say how many records there were.
 
-Cases: answers kills outage full_disk replaced departed tls refused. TRACE_RING_LONG: kills 50 times,
+Cases: answers kills outage full_disk replaced departed copies names tls
+refused. TRACE_RING_LONG: kills 50 times,
 and an outage of a minute."""
 
 import collections
@@ -351,6 +352,44 @@ def case_departed(folder):
               "lost have arrived")
         print(f"{lanes} lanes, {lost} records lost")
         print(f"proof: delivery: {records + lost} records counted by the server")
+
+
+def case_copies(folder):
+    """An older copy of a trace comes first by its name; both are shipped, and nothing twice."""
+    with clickhouse.Server(folder / "server") as server:
+        traces = folder / "traces"
+        traces.mkdir()
+        each = 60_000
+        writer = write(traces / "b.trace", 1, each, 20_000)
+        time.sleep(0.5)
+        (traces / "a.trace").write_bytes((traces / "b.trace").read_bytes())
+        shipper = ship(server, traces)
+        writer.communicate()
+        time.sleep(3)
+        shipper.send_signal(signal.SIGTERM)
+        said = shipper.communicate(timeout=60)[1]
+        check(shipper.returncode == 0, said)
+        verify(server, traces / "b.trace", each + spans_per(each))
+        server.ask("TRUNCATE TABLE trace_records")
+        ship_rest(server, traces)
+        verify(server, traces / "b.trace", each + spans_per(each))
+
+
+def case_names(folder):
+    """Each field has a column of its own in its event, whatever the names are."""
+    with clickhouse.Server(folder / "server") as server:
+        traces = folder / "traces"
+        traces.mkdir()
+        subprocess.run([pathlib.Path(WRITER).with_name("odd_names"), traces / "a.trace"],
+                       check=True)
+        ship_rest(server, traces)
+        columns = [name for name, type, *_ in server.ask("DESCRIBE TABLE trace_records")
+                   if type == "Nullable(UInt32)"]
+        rows = server.ask(f"SELECT position, {', '.join(columns)} FROM trace_records "
+                          "ORDER BY position")
+        values = [sorted(int(cell) for cell in row[1:] if cell != r"\N") for row in rows]
+        check(values == [[1, 2, 3, 4], [5, 6], [7], [8], [9], [10]], columns, rows)
+        check({"time_ns_", "a_b_c", "n_x_y_2"} <= set(columns), columns)
 
 
 def case_tls(folder):
