@@ -50,6 +50,8 @@ PROMISES = {
                 "random code that the checker accepts is run by two interpreters"),
     "references": ("A traced program's trace has all of its references, and none made by the tracing",
                    "compared with an independent count of the same hooks; programs are killed or call exec"),
+    "delivery": ("A record that trace-ship delivers arrives once, or is reported as lost",
+                 "it is killed, its server fails, disks are full, and trace files are replaced"),
     "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
     "headers": ("Each header compiles alone, without a finding",
                 "each is compiled alone; clang-tidy, cppcheck, include-what-you-use"),
