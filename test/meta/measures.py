@@ -22,7 +22,7 @@ import tempfile
 # --- The limits ----------------------------------------------------------------------------------
 # (goal, limit)
 LINES_REACHED = {"recorder/site.hpp": (2500, 3100), "recorder/recorder.hpp": (8000, 13950),
-                 "trace_ring.hpp": (9000, 16270), "reading.hpp": (9000, 9020)}
+                 "trace_ring.hpp": (9000, 16270), "reading.hpp": (9000, 9030)}
 HOT_FILES, HOT_LINES = (6, 8), (900, 1350)
 
 # The header of the write path declares these, so that a file which only records compiles fast. A file

@@ -39,12 +39,9 @@ struct no_recording : cold_path {
     }
     void note(const char* why, int number) noexcept {
         error = number != 0 ? number : EIO;
-        if (const char* const copy = ::strdup(why); copy != nullptr) {
-            owns_text = true;
-            text = copy;
-        } else {
-            text = "the trace cannot be set up, and there is no memory to say why";
-        }
+        text = ::strdup(why);
+        owns_text = text != nullptr;
+        if (!owns_text) text = "the trace cannot be set up, and there is no memory to say why";
     }
 };
 

@@ -41,10 +41,9 @@ inline void append_length(text_buffer& out, std::uint64_t ns) {
     append_number(out, ns / in->ns);
     std::uint64_t rest = ns % in->ns;
     if (rest != 0) out += '.';
-    while (rest != 0) {
+    for (; rest != 0; rest %= in->ns) {
         rest *= 10;
         append_number(out, rest / in->ns);
-        rest %= in->ns;
     }
     out += in->name;
 }

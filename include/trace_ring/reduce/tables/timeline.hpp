@@ -22,7 +22,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -229,10 +228,9 @@ public:
     /// The conversion of the file's ticks to raised ticks.
     [[nodiscard]] const clock_eras& eras() const noexcept { return eras_; }
 
-    /// Ns since 1970, within the range of 64 bits; 0 if not known. Two dates may differ by more
-    /// than a signed number of 64 bits holds. Logarithmic in the number of snapshots. With the same
-    /// `hint` for each of many times in a row, 0 at first, it is constant where two follow each
-    /// other between the same snapshots.
+    /// Ns since 1970; 0 if not known. Logarithmic in the number of snapshots. With the same `hint`
+    /// for each of many times in a row, 0 at first, it is constant where two follow each other
+    /// between the same snapshots. Two dates may differ by almost 2^64.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return realtime_ns(ticks, hint);
@@ -250,8 +248,7 @@ public:
         return static_cast<std::int64_t>(ns);
     }
     /// Ns since the first snapshot, which is taken when the trace is set up; negative before.
-    /// Setting the date does not change it, and it never goes back. At most `most_relative_ns` on
-    /// either side: the difference of two is a signed number of 64 bits.
+    /// Setting the date does not change it, and it never goes back. Two differ by less than 2^63.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return relative_ns(ticks, hint);
@@ -260,8 +257,7 @@ public:
         return std::clamp(at(ticks, hint, &trace_clock_snapshot::elapsed, &line::elapsed),
                           -most_relative_ns, most_relative_ns);
     }
-    /// 146 years.
-    static constexpr std::int64_t most_relative_ns = (std::int64_t{1} << 62) - 1;
+    static constexpr std::int64_t most_relative_ns = (std::int64_t{1} << 62) - 1;  ///< 146 years
 
 private:
     /// The rates between one snapshot and the next, in ns per tick.
@@ -330,18 +326,14 @@ private:
         const double length =
             static_cast<double>(back ? from.ticks - ticks : ticks - from.ticks) * rate;
         const double bounded = std::clamp(length, -9.2e18, 9.2e18);
-        const auto ns = static_cast<std::int64_t>(
-            (std::min)(static_cast<std::uint64_t>(
-                           static_cast<std::int64_t>(bounded + (bounded < 0 ? -0.5 : 0.5))),
-                       most));
+        const auto whole = static_cast<std::int64_t>(bounded + (bounded < 0 ? -0.5 : 0.5));
+        const auto ns = (std::min)(static_cast<std::uint64_t>(whole), most);
         const auto base = static_cast<std::int64_t>(from.*clock);
         std::int64_t sum = 0;
-        if (back ? !__builtin_sub_overflow(base, ns, &sum)
-                 : !__builtin_add_overflow(base, ns, &sum)) {
-            return sum;
-        }
-        return base < 0 ? (std::numeric_limits<std::int64_t>::min)()
-                        : (std::numeric_limits<std::int64_t>::max)();
+        const bool beyond = back
+                                ? __builtin_sub_overflow(base, static_cast<std::int64_t>(ns), &sum)
+                                : __builtin_add_overflow(base, static_cast<std::int64_t>(ns), &sum);
+        return !beyond ? sum : base < 0 ? INT64_MIN : INT64_MAX;
     }
 
     clock_eras eras_{};
