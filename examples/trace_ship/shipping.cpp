@@ -80,8 +80,7 @@ bool shipping::wait(std::chrono::milliseconds time) {
     const auto until = clock::now() + time;
     for (;;) {
         if (stop_ != 0) return false;
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
         if (left.count() <= 0) return true;
         const auto part = (std::min)(left, std::chrono::milliseconds(50));
         const std::timespec pause{0, part.count() * 1'000'000};
