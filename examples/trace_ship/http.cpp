@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -19,7 +20,7 @@ namespace trace_ship {
 namespace {
 
 constexpr long connect_seconds = 10;
-constexpr long silent_seconds = 120;  // without a byte in either direction
+constexpr std::chrono::seconds last_seconds{10};  // of all requests after a stop
 
 struct curl_library {
     curl_library() { ::curl_global_init(CURL_GLOBAL_DEFAULT); }
@@ -60,10 +61,6 @@ std::size_t take_answer(char* from, std::size_t size, std::size_t count, void* t
     return size * count;
 }
 
-int ask_whether_to_stop(void* flag, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return *static_cast<const volatile std::sig_atomic_t*>(flag) > 1 ? 1 : 0;
-}
-
 struct free_list {
     void operator()(curl_slist* list) const { ::curl_slist_free_all(list); }
 };
@@ -95,6 +92,16 @@ std::string brief(std::string_view answer) {
 struct http_client::connection {
     CURL* handle = nullptr;
     char error[CURL_ERROR_SIZE] = {};
+    const volatile std::sig_atomic_t* stop = nullptr;
+    std::chrono::steady_clock::time_point last{};  // when requests end after a stop
+
+    static int ask_whether_to_stop(void* of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        auto& its = *static_cast<connection*>(of);
+        if (*its.stop == 0) return 0;
+        const auto now = std::chrono::steady_clock::now();
+        if (its.last == std::chrono::steady_clock::time_point{}) its.last = now + last_seconds;
+        return *its.stop > 1 || now >= its.last ? 1 : 0;
+    }
 
     connection() {
         static const curl_library library;
@@ -122,7 +129,7 @@ http_client::http_client(http_settings settings)
     to.set(CURLOPT_TCP_NODELAY, 1L);
     to.set(CURLOPT_CONNECTTIMEOUT, connect_seconds);
     to.set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    to.set(CURLOPT_LOW_SPEED_TIME, silent_seconds);
+    to.set(CURLOPT_LOW_SPEED_TIME, settings_.silent_seconds);
     to.set(CURLOPT_ERRORBUFFER, connection_->error);
     to.set(CURLOPT_READFUNCTION, &read_body);
     to.set(CURLOPT_WRITEFUNCTION, &take_answer);
@@ -134,9 +141,9 @@ http_client::http_client(http_settings settings)
     }
     if (settings_.stop != nullptr) {
         to.set(CURLOPT_NOPROGRESS, 0L);
-        to.set(CURLOPT_XFERINFOFUNCTION, &ask_whether_to_stop);
-        to.set(CURLOPT_XFERINFODATA,
-               const_cast<std::sig_atomic_t*>(settings_.stop));  // NOLINT: it is only read
+        to.set(CURLOPT_XFERINFOFUNCTION, &connection::ask_whether_to_stop);
+        connection_->stop = settings_.stop;
+        to.set(CURLOPT_XFERINFODATA, connection_.get());
     }
 }
 

@@ -37,7 +37,9 @@ struct http_settings {
     std::vector<std::string> headers{};  ///< with credentials, for each request
     std::string user{};                  ///< for Basic authentication; empty: none
     std::string password{};
-    const volatile std::sig_atomic_t* stop = nullptr;  ///< above 1: requests end; null: never
+    long silent_seconds = 120;  ///< after so long without a byte a request has no answer
+    /// 1: all requests end within ten seconds; above 1: at once. Null: never.
+    const volatile std::sig_atomic_t* stop = nullptr;
 };
 
 /// Keeps its connection open. Used by one thread.

@@ -70,6 +70,7 @@ int run(options& wanted) {
     try {
         if (wanted.dry_run) return show(wanted);
         wanted.http.stop = &interrupts;
+        if (wanted.shipping.once) wanted.http.silent_seconds = 30;
         std::unique_ptr<destination> to;
         if (wanted.to_otlp) {
             to = std::make_unique<otlp_destination>(wanted.http, wanted.otlp);

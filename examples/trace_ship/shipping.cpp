@@ -178,6 +178,10 @@ void shipping::consider(const found_file& file) {
             }
             return;
         }
+        for (const auto& damage : trace->file().damages()) {
+            complain("trace-ship",
+                     file.path + ": offset " + std::to_string(damage.offset) + ": " + damage.what);
+        }
         shipped_ids_.emplace(id, file.path);
         copies_.erase(file.id);
         traces_.push_back({file.id, std::move(trace), {}, shortest_pause});
