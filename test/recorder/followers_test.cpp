@@ -54,8 +54,13 @@ public:
     void pull() {
         while (const auto* item = cursor_.next()) {
             if (std::holds_alternative<reduce::record_view>(*item)) ++read_;
-            if (const auto* const loss = std::get_if<reduce::loss_item>(item))
+            if (const auto* const loss = std::get_if<reduce::loss_item>(item)) {
                 lost_.add(loss->cause, loss->count);
+                if (loss->cause == loss_cause::damaged) {
+                    BOOST_ERROR("damage at offset " << loss->offset << ", position " << loss->at
+                                                    << ": " << loss->what);
+                }
+            }
         }
     }
     void stop() {
