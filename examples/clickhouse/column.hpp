@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <protobuf.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
 namespace clickhouse {
@@ -45,13 +46,8 @@ struct column_type {
     friend bool operator==(const column_type&, const column_type&) = default;
 };
 
-/// Appends a number of 7 bits per byte, the lowest first.
-inline void append_leb128(text_buffer& out, std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-    out += static_cast<char>(value);
-}
 inline void append_text(text_buffer& out, std::string_view text) {
-    append_leb128(out, text.size());
+    protobuf::encoding::varint(out, text.size());
     out += text;
 }
 

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include <records/fingerprint.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/loss.hpp>
@@ -135,10 +136,8 @@ std::string identifier(std::string_view name) {
     // end.
     constexpr std::size_t longest = 180;
     if (made.size() > longest) {
-        std::uint64_t hash = 0xCBF29CE484222325U;
-        for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
         made.resize(longest);
-        made += '_' + std::to_string(hash);
+        made += '_' + std::to_string(records::fingerprint(name));
     }
     return made;
 }
@@ -353,6 +352,18 @@ std::size_t record_table::bytes() const noexcept {
     return sum;
 }
 
+row_place place_of(const reduce::item& what) noexcept {
+    const auto in = [](const reduce::lane_info* lane, trace_ring::position at) {
+        return lane == nullptr ? row_place{} : row_place{lane->number, at};
+    };
+    if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+        return in(&record->lane(), record->position());
+    }
+    if (const auto* loss = std::get_if<reduce::loss_item>(&what)) return in(loss->lane, loss->at);
+    const auto& jump = reduce::jump_in(what);
+    return in(jump.lane, jump.at);
+}
+
 std::int64_t record_table::time_of(const source& its, const reduce::item& what,
                                    std::string_view& is) {
     const auto& clock = its.in->time();
@@ -539,8 +550,8 @@ void record_table::write_block(text_buffer& out, bool all) {
     for (const column& each : columns_) {
         if (all || !each.is_default()) ++written;
     }
-    append_leb128(out, written);
-    append_leb128(out, rows_);
+    protobuf::encoding::varint(out, written);
+    protobuf::encoding::varint(out, rows_);
     for (column& each : columns_) {
         if (all || !each.is_default()) each.write(out, rows_);
         each.clear();

@@ -71,6 +71,13 @@ struct row_item {
     std::string_view stack_text{};
 };
 
+/// The columns `lane` and `position` of an item's row: 0 if it is of no lane.
+struct row_place {
+    std::uint32_t lane = 0;
+    trace_ring::position position = 0;
+};
+[[nodiscard]] row_place place_of(const reduce::item& what) noexcept;
+
 /// The columns, and the rows that are collected for the next block. Not thread-safe.
 class record_table {
 public:

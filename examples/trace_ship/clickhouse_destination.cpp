@@ -248,22 +248,10 @@ bool clickhouse_destination::add(std::size_t from, const clickhouse::row_item& o
         do {
             batch_number_ = random_();
         } while (batch_number_ == 0);
-        // As it is in the row, so that the table's order finds it.
-        std::uint64_t lane = 0;
-        std::uint64_t position = 0;
-        if (const auto* record = std::get_if<reduce::record_view>(one.what)) {
-            lane = record->lane().number;
-            position = record->position();
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(one.what)) {
-            if (loss->lane != nullptr) lane = loss->lane->number;
-            if (loss->lane != nullptr) position = loss->at;
-        } else if (const auto& jump = reduce::jump_in(*one.what); jump.lane != nullptr) {
-            lane = jump.lane->number;
-            position = jump.at;
-        }
+        const auto place = clickhouse::place_of(*one.what);
         first_row_ = "trace = toUUID('" + identities_[from].text() +
-                     "') AND lane = " + std::to_string(lane) +
-                     " AND position = " + std::to_string(position) +
+                     "') AND lane = " + std::to_string(place.lane) +
+                     " AND position = " + std::to_string(place.position) +
                      " AND batch = " + std::to_string(batch_number_);
     }
     day_ = day;

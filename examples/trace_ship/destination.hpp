@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 
 #include <clickhouse/record_table.hpp>
 #include <trace_ring/loss.hpp>
@@ -31,8 +33,25 @@ struct delivered {
     };
     /// By lane; 0: losses of no lane.
     std::map<std::uint32_t, of_lane> lanes{};
-    /// Clock jumps and damage: lane, position, ticks or offset.
-    std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> places{};
+    /// Of clock jumps and damage, which have no count: lane, position, ticks or offset.
+    using place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
+    std::set<place> places{};
+
+    /// By what an item is recognized in `places`; nothing: by its position or its count.
+    [[nodiscard]] static std::optional<place> place_of(const reduce::item& what) {
+        std::uint64_t where = 0;
+        if (const auto* jump = std::get_if<reduce::clock_jump>(&what)) {
+            where = jump->time;
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what);
+                   loss != nullptr && loss->cause == trace_ring::loss_cause::damaged &&
+                   (loss->lane == nullptr || loss->count == 0)) {
+            where = loss->offset;
+        } else {
+            return std::nullopt;
+        }
+        const auto [lane, position] = clickhouse::place_of(what);
+        return place{lane, position, where};
+    }
 };
 
 class destination {

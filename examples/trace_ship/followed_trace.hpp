@@ -121,14 +121,10 @@ private:
             lane.positions -= (std::min<std::uint64_t>)(lane.positions, 1);
             return false;
         }
-        if (const auto* jump = std::get_if<reduce::clock_jump>(held_->what)) {
-            return is_new_place(jump->lane, jump->at, jump->time);
+        if (const auto place = delivered::place_of(*held_->what)) {
+            return !state_.places.contains(*place);
         }
-        reduce::loss_item loss = std::get<reduce::loss_item>(*held_->what);
-        if (loss.cause == trace_ring::loss_cause::damaged &&
-            (loss.lane == nullptr || loss.count == 0)) {
-            return is_new_place(loss.lane, loss.at, loss.offset);
-        }
+        auto loss = std::get<reduce::loss_item>(*held_->what);
         if (loss.lane != nullptr && was_written(loss.cause)) {
             auto& lane = state(loss.lane);
             const std::uint64_t known =
@@ -146,11 +142,6 @@ private:
             }
         }
         return is_left(loss, known);
-    }
-    [[nodiscard]] bool is_new_place(const reduce::lane_info* lane, trace_ring::position at,
-                                    std::uint64_t where) const {
-        return !state_.places.contains(
-            {lane == nullptr ? 0 : lane->number, lane == nullptr ? 0 : at, where});
     }
     /// The rest of a loss of which `known` records have arrived.
     [[nodiscard]] bool is_left(reduce::loss_item loss, std::uint64_t known) {

@@ -21,6 +21,8 @@
 #include <system_error>
 #include <vector>
 
+#include <records/fingerprint.hpp>
+
 namespace trace_ship {
 
 namespace {
@@ -126,19 +128,16 @@ void check_credentials(const credentials& who, bool otlp) {
     }
 }
 
-/// The same in each run with these folders: FNV-1a.
-std::string fingerprint(std::vector<std::string> folders) {
+/// The same in each run with these folders.
+std::string fingerprint_of(std::vector<std::string> folders) {
     for (auto& each : folders) {
         char real[PATH_MAX];
         if (::realpath(each.c_str(), real) != nullptr) each = real;
     }
     std::sort(folders.begin(), folders.end());
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    for (const auto& each : folders) {
-        for (const char c : each + '\n')
-            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    }
-    return std::to_string(hash);
+    std::string all;
+    for (const auto& each : folders) all += each + '\n';
+    return std::to_string(records::fingerprint(all));
 }
 
 }  // namespace
@@ -260,7 +259,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
             throw CLI::ValidationError("--host", "this machine has no name: say one");
         }
         into.clickhouse.instance =
-            "trace-ship:" + into.shipping.host + ':' + fingerprint(into.shipping.folders);
+            "trace-ship:" + into.shipping.host + ':' + fingerprint_of(into.shipping.folders);
         into.otlp.host = into.shipping.host;
         credentials who{text_of(std::getenv("TRACE_SHIP_USER")),
                         text_of(std::getenv("TRACE_SHIP_PASSWORD")),

@@ -211,25 +211,17 @@ void otlp_destination::note(delivered& arrived, const reduce::item& what) {
         ++lane.positions;
         return;
     }
-    const auto add_place = [&](const reduce::lane_info* lane, trace_ring::position at,
-                               std::uint64_t where) {
-        arrived.places.emplace(lane == nullptr ? 0 : lane->number, lane == nullptr ? 0 : at, where);
-    };
-    const auto* const loss = std::get_if<reduce::loss_item>(&what);
-    if (loss == nullptr) {
-        const auto& jump = reduce::jump_in(what);
-        return add_place(jump.lane, jump.at, jump.time);
+    if (const auto place = delivered::place_of(what)) {
+        arrived.places.insert(*place);
+        return;
     }
-    if (loss->cause == trace_ring::loss_cause::damaged &&
-        (loss->lane == nullptr || loss->count == 0)) {
-        return add_place(loss->lane, loss->at, loss->offset);
-    }
-    auto& lane = arrived.lanes[loss->lane == nullptr ? 0 : loss->lane->number];
-    if (loss->lane != nullptr && was_written(loss->cause)) {
-        lane.next = loss->at + loss->count;
-        lane.positions += loss->count;
+    const auto& loss = std::get<reduce::loss_item>(what);
+    auto& lane = arrived.lanes[loss.lane == nullptr ? 0 : loss.lane->number];
+    if (loss.lane != nullptr && was_written(loss.cause)) {
+        lane.next = loss.at + loss.count;
+        lane.positions += loss.count;
     } else {
-        lane.counted.add(loss->cause, loss->count);
+        lane.counted.add(loss.cause, loss.count);
     }
 }
 

@@ -252,6 +252,12 @@ void shipping::close_ended() {
     });
 }
 
+std::size_t shipping::unread_traces() const {
+    return waiting_ + static_cast<std::size_t>(std::count_if(
+                          traces_.begin(), traces_.end(),
+                          [](const open_trace& each) { return !each.trace->is_started(); }));
+}
+
 bool shipping::deliver() {
     if (to_.items() == 0) return true;
     if (!repeat([&] { to_.deliver(); })) return false;
@@ -302,10 +308,7 @@ bool shipping::run() {
         more = full ? deliver() : to_.items() != before;
     }
     const bool may_try = stop_ == 1 || (stop_ == 0 && !gave_up);
-    std::size_t unread = waiting_;
-    for (const auto& each : traces_) {
-        if (!each.trace->is_started()) ++unread;
-    }
+    const std::size_t unread = unread_traces();
     if (unread != 0) {
         complain("trace-ship", std::to_string(unread) + " traces were not read");
     }
@@ -351,11 +354,7 @@ void shipping::write_metrics(bool now) {
         to_.sent_bytes());
     add("failures_total", "counter", "Requests without success, which were repeated.", failures_);
     add("files_skipped_total", "counter", "Files that are no traces, or copies.", files_skipped_);
-    std::size_t unread = waiting_;
-    for (const auto& each : traces_) {
-        if (!each.trace->is_started()) ++unread;
-    }
-    add("unread_traces", "gauge", "Traces of which nothing was read yet.", unread);
+    add("unread_traces", "gauge", "Traces of which nothing was read yet.", unread_traces());
     add("open_traces", "gauge", "Traces that are followed.", traces_.size());
     add("waiting_files", "gauge", "Files beyond the number that may be open.", waiting_);
     add("waiting_records", "gauge", "Records that are read and not delivered.", to_.items());

@@ -72,6 +72,7 @@ private:
     /// Reads what there is. True if a trace waits for the batch to be delivered.
     bool read_traces();
     void close_ended();
+    [[nodiscard]] std::size_t unread_traces() const;
     bool deliver();
     /// Calls `attempt` until it does not throw. False: it was stopped.
     template <class Attempt>
